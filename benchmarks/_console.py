@@ -221,7 +221,7 @@ def experiments() -> Iterator[Result]:
         server.start()
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
-            site = Site(directory, policy="team")
+            site = Site(directory, policy="strict")
             with site.open() as store:
                 fill(store)
             yield from measure_place(sqlite_place(site, directory))

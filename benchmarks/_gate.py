@@ -56,7 +56,7 @@ def _resume_over_load() -> Result:
 
 def _desk() -> Iterator[Result]:
     """Ten thousand threads, each with an open request, all verified."""
-    with new_site(policy="team") as site:
+    with new_site(policy="strict") as site:
         with site.open() as store:
             for number in range(_REQUESTS):
                 thread = store.thread(f"run-{number}")

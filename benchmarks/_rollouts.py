@@ -66,10 +66,10 @@ def _resumes() -> dict[str, list[float]]:
     approvals, and there is a rollout.
     """
     worlds = {"same": _world(0), "record": _world(1), "rollout": _world(0, "shell")}
-    policy = shipped_policy("team").replace(b'runtime = "approve 2"', b'runtime = "record"')
+    policy = shipped_policy("strict").replace(b'runtime = "approve 2"', b'runtime = "record"')
     seconds: dict[str, list[float]] = {name: [] for name in worlds}
     with tempfile.TemporaryDirectory() as directory:
-        site = Site(Path(directory), policy="team")
+        site = Site(Path(directory), policy="strict")
         site.admin().policy.apply(policy)
         with site.open() as store:
             for thread in (f"{name}-{number}" for name in worlds for number in range(_ROUNDS)):
@@ -165,7 +165,7 @@ def _main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    site = Site(arguments.directory, scheme=arguments.scheme, policy="team")
+    site = Site(arguments.directory, scheme=arguments.scheme, policy="strict")
     start, cpu_start = time.perf_counter(), time.process_time()
     with site.open() as store:
         {"make": _make, "plan": _plan}[arguments.step](store, arguments.threads)

@@ -109,7 +109,7 @@ def experiments() -> Iterator[Result]:
     try:
         server.start()
         with tempfile.TemporaryDirectory() as directory:
-            site = Site(Path(directory), policy="team")
+            site = Site(Path(directory), policy="strict")
             with site.open() as store:
                 fill(store)
             yield from _watched("SQLite", site.open)

@@ -91,7 +91,7 @@ def scene_pause(bank: Bank) -> Request:
         (question,) = agent.get_state(_config("invoice-17")).interrupts
     say("agent", f"calls the tool pay, which asks: {question.value}")
     shutil.copy(SEALED, yesterday(SEALED))  # somebody keeps a copy of the file, for later
-    say("clerk", "answers yes. By the policy `team`, two others have to agree:")
+    say("clerk", "answers yes. By the policy `strict`, two others have to agree:")
     error = _asked(bank, "invoice-17")
     refused(error)
     return error.request

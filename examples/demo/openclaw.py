@@ -112,7 +112,7 @@ def scene_seal() -> None:
     code = (Path(__file__).parent / "recorded_gateway.py").resolve()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{code}" "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    shown("init", "--policy", "team", "--same-user", options=("--store", STORE))
+    shown("init", "--policy", "strict", "--same-user", options=("--store", STORE))
     admin = sealpoint.admin(STORE, **PLACE)
     for name in APPROVERS:
         admin.keys.create(name)

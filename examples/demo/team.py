@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of the demos, and its people: the policy `team`, and two who approve with own keys."""
+"""The store of the demos, and its people: the policy `strict`, and two who approve with own keys."""
 
 import io
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def set_up() -> None:
     """Make the store and the keys of its people."""
     tell("All of it happens now, with a scripted model: no network, no key.")
     DISK.mkdir()
-    sealpoint.init(URL, policy="team", **PLACE)
+    sealpoint.init(URL, policy="strict", **PLACE)
     admin = sealpoint.admin(URL, **PLACE)
     for name in APPROVERS:
         admin.keys.create(name)

@@ -194,7 +194,7 @@ async def scene_pause(bank: Bank) -> Request:
     async with sealed_office(bank, "invoice-17") as office:
         say("workflow", f"its agent reads the invoice; it asks: {await office.begin('invoice-17')}")
     copy(SEALED, yesterday(SEALED))  # somebody keeps a copy, for later
-    say("clerk", "answers yes. By the policy `team`, two others have to agree:")
+    say("clerk", "answers yes. By the policy `strict`, two others have to agree:")
     error = await _asked(bank, "invoice-17")
     refused(error)
     return error.request

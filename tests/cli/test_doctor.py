@@ -174,7 +174,7 @@ _PLANTED: dict[str, tuple[str, Callable[[Machine], object]]] = {
     "a policy for one with two people": ("policy-solo", _team),
     "nobody who can approve": (
         "approvers-missing",
-        lambda m: m.done("policy", "apply", "team"),
+        lambda m: m.done("policy", "apply", "strict"),
     ),
 }
 

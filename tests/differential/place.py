@@ -15,7 +15,7 @@ __all__ = ["Place"]
 
 
 class Place:
-    """A store under the policy `team`, and everybody who has a say in it.
+    """A store under the policy `strict`, and everybody who has a say in it.
 
     Args:
         folder: Where everything is kept.

@@ -33,7 +33,7 @@ _OLDER = Path(sys.prefix) / "older"
 _OLDER_VERSION = "1.2.0"
 _UPGRADE = f"~ runtime langgraph {_OLDER_VERSION} -> {version('langgraph')}"
 _UPGRADES = [_UPGRADE, f"~ runtime langgraph-sdk 0.3.15 -> {version('langgraph-sdk')}"]
-_TEAM = shipped_policy("team")
+_TEAM = shipped_policy("strict")
 # A rollout never covers answers, so each thread's would be asked about.
 _TEAM_BUT_ANSWERS = _TEAM.replace(b'answer = "approve 2"', b'answer = "record"')
 _THREADS = 200 if SOAKING else 20
@@ -330,7 +330,7 @@ def _edit_files(disk: Path) -> None:
 
 @_soaked
 def test_a_rollout_never_covers_an_answer(scheme: str, tmp_path: Path) -> None:
-    """Under the shipped `team` each answer is approved by itself, after the rollout as before."""
+    """Under the shipped `strict` each answer is approved by itself, after the rollout as before."""
     site = Site(tmp_path, scheme, _TEAM)
     assert site.work("ask", 0, 2) == {"ok": 2}
     site.upgrade()

@@ -20,7 +20,7 @@ _SECONDS_MAX = 120
 
 
 class Site:
-    """A store under the policy `team`, its keys and its anchor, and copies of all of it."""
+    """A store under the policy `strict`, its keys and its anchor, and copies of all of it."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.disk = folder / "site", folder / "disk"
@@ -28,7 +28,7 @@ class Site:
         self.url = url
         self.places = [str(self.folder / "config"), str(self.folder / "state")]
         config, state = self.places
-        sealpoint.init(self.url, policy="team", config_dir=config, state_dir=state)
+        sealpoint.init(self.url, policy="strict", config_dir=config, state_dir=state)
 
     def _printed(self, *words: str) -> dict[str, Any]:
         """What a process printed, which ended well."""

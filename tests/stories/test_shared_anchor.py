@@ -25,7 +25,7 @@ class _Office:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.one, self.two = fleet.machine("one"), fleet.machine("two")
-        self.one.init(policy="team")
+        self.one.init(policy="strict")
         self.two.join(self.one, olga=("operator", "approver"), ann=("approver",))
         self._actors: list[Actor] = []
         self.worker = self.actor(self.one, "worker")

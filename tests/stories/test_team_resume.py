@@ -28,7 +28,7 @@ class Office:
             "config_dir": folder / "config",
             "state_dir": folder / "state",
         }
-        sealpoint.init(self.url, policy="team", **self.places)
+        sealpoint.init(self.url, policy="strict", **self.places)
         # The second worker belongs to dev, who is an approver as well.
         for name, person, role in (
             ("second", "dev", "writer"),

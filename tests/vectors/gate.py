@@ -279,7 +279,9 @@ def _deployed() -> ThreadLedger:
         to=None,
         differences=shown_differences(
             (change.leaf, one, other)
-            for change, one, other in World.from_dict(_BEFORE).diff(World.from_dict(_WORLD)).values()
+            for change, one, other in World.from_dict(_BEFORE)
+            .diff(World.from_dict(_WORLD))
+            .values()
         ),
         policy=_POLICY,
         needed=2,

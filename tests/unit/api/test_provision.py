@@ -371,7 +371,7 @@ def test_the_file_of_a_password_is_made_once(database: DutyDatabase) -> None:
 
 def test_each_duty_does_its_work(database: DutyDatabase) -> None:
     """An owner makes a store, a writer saves and resumes, an approver approves, a reader reads."""
-    database.initialise(policy="team")
+    database.initialise(policy="strict")
     admin = database.administer()
     for person in ("ann", "ben"):
         admin.keys.create(person)

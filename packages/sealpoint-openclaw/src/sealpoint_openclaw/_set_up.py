@@ -20,6 +20,7 @@ from sealpoint.cli.terminal import (
 )
 from sealpoint.config import load_settings
 from sealpoint.errors import StoreExists, UsageError
+from sealpoint.gate import SHIPPED_POLICIES
 from sealpoint.views.words import Styled
 from sealpoint_openclaw._classes import StateClass, file_class
 from sealpoint_openclaw._display import print_place
@@ -67,7 +68,7 @@ def directories(function: Callable[..., Any]) -> Callable[..., Any]:
     "--policy",
     default="solo",
     show_default=True,
-    metavar="solo|team|FILE",
+    metavar="solo|team|strict|FILE",
     help="The policy of a new store.",
 )
 @click.option(
@@ -170,7 +171,7 @@ def _make_store(settings: GuardSettings, policy: str) -> None:
     """Make the store, or use the one of an interrupted or earlier init."""
     for directory in settings.store_directory():
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = policy if policy in {"dev", "solo", "team"} else Path(policy).read_bytes()
+    text = policy if policy in SHIPPED_POLICIES else Path(policy).read_bytes()
     try:
         sealpoint.init(
             settings.store,

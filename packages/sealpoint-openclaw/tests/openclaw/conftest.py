@@ -30,6 +30,6 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 @pytest.fixture
 def team(recorded: Recorded) -> Recorded:
-    """A folder under the policy `team`, with two people who approve."""
+    """A folder under the policy `strict`, with two people who approve."""
     recorded.give_to_team()
     return recorded

@@ -136,7 +136,7 @@ class Recorded:
             guard.accept("the folder belongs to another user")
 
     def give_to_team(self) -> None:
-        """Put the policy `team` in force, with two people who approve."""
+        """Put the policy `strict` in force, with two people who approve."""
         settings = self.settings()
         admin = sealpoint.admin(
             settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
@@ -144,7 +144,7 @@ class Recorded:
         for person in ("ann", "bob"):
             admin.keys.create(person)
             admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
-        admin.policy.apply("team")
+        admin.policy.apply("strict")
 
     @contextmanager
     def guard(self) -> Iterator[Guard]:

@@ -155,7 +155,7 @@ _LEAST = (
     ("owner", ["keys", "add", "ann", "--person", "ann", "--role", "approver", "--namespace", "*"]),
     ("owner", ["keys", "rotate", "worker", "--yes"]),
     ("owner", ["keys", "revoke", "ann", "--reason", "left", "--yes"]),
-    ("owner", ["policy", "apply", "team"]),
+    ("owner", ["policy", "apply", "strict"]),
     ("owner", ["keys", "pool", "pods", "--member", "worker"]),
     ("owner", ["keys", "quorum", "1"]),
     ("owner", ["keys", "rotate-root", "--reason", "x", "--yes"]),

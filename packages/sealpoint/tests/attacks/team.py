@@ -22,7 +22,7 @@ APPROVERS = ("ann", "bob")
 class Team:
     """Everybody's process, whatever the framework."""
 
-    def __init__(self, home: Path, *, policy: str = "team", backend: str = "sqlite") -> None:
+    def __init__(self, home: Path, *, policy: str = "strict", backend: str = "sqlite") -> None:
         self.home = home
         self.worker = opened(backend, home, policy=policy)
         self._open = [self.worker]

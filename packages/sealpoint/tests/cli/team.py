@@ -27,7 +27,7 @@ def make_team(directory: Path) -> Machine:
     """A machine that holds every key of a team; `dev` stands behind a writer and an approver."""
     made = Machine(directory / "disk" / "store.db", directory / "one")
     places: dict[str, Any] = {"config_dir": made.home / "config", "state_dir": made.home / "state"}
-    sealpoint.init(made.url, policy="team", **places)
+    sealpoint.init(made.url, policy="strict", **places)
     for name, (role, person) in PEOPLE.items():
         api.admin(made.url, **places).keys.create(name)
         api.admin(made.url, **places).keys.add(

@@ -77,9 +77,9 @@ def test_why_explains_a_request_and_the_entry_that_spent_it(told: tuple[Machine,
     assert "tools" in printed
     assert "+ tool shell" in printed
     assert "entry 6 let the run continue, with approval" in printed
-    assert "policy team, " in printed
-    assert 'name = "team"' not in printed
-    assert 'name = "team"' in machine.done("why", request[:8], "--full")
+    assert "policy strict, " in printed
+    assert 'name = "strict"' not in printed
+    assert 'name = "strict"' in machine.done("why", request[:8], "--full")
     assert "\x1b" not in printed
     assert [each["identity"] for each in document["approvals"]] == ["ann", "bob"]
     assert all(each["counts"] for each in document["approvals"])

@@ -89,11 +89,11 @@ def test_an_ordinary_continuation_would_be_allowed(team: Machine) -> None:
     printed = team.done("resume", "t", "--world", _world(team, READ))
     document = team.json("resume", "t", "--world", _world(team, READ))
 
-    assert printed.startswith("ALLOWED: resume of thread 't' under policy 'team'\n")
+    assert printed.startswith("ALLOWED: resume of thread 't' under policy 'strict'\n")
     assert "An ordinary continuation" in printed
     assert (document["thread"], document["outcome"], document["ordinary"]) == ("t", "allow", True)
     assert document["reasons"] == []
-    assert document["policy"]["name"] == "team"
+    assert document["policy"]["name"] == "strict"
     assert _entries(team) == before
 
 
@@ -169,7 +169,7 @@ def test_a_dry_run_for_somebody_else_needs_no_key_of_theirs(team: Machine) -> No
 def test_a_session_that_is_too_young_exits_with_41(team: Machine, tmp_path: Path) -> None:
     """It is the status of `Busy`, which the resume itself would raise; a second reason makes 70."""
     file = tmp_path / "patient.toml"
-    text = shipped_policy("team").decode()
+    text = shipped_policy("strict").decode()
     file.write_text(re.sub('takeover_after = "[^"]*"', 'takeover_after = "1d"', text))
     team.done("policy", "apply", str(file))
     alone = team.run("resume", "t", "--world", _world(team, READ))

@@ -33,7 +33,7 @@ def _command(hint: str, verb: str, **given: str) -> list[str]:
 
 @pytest.fixture
 def team(tmp_path: Path) -> Machine:
-    """A store with the policy `team`, and one thread `t`."""
+    """A store with the policy `strict`, and one thread `t`."""
     made = make_team(tmp_path)
     made.done("save", "t", stdin="1")
     return made

@@ -56,7 +56,7 @@ def test_json_names_the_same(fresh: Machine) -> None:
 
 def test_a_policy_that_needs_people_says_who_is_missing(fresh: Machine) -> None:
     """The lines that add somebody are printed; one person alone is asked about nothing."""
-    printed = fresh.done("init", "--policy", "team")
+    printed = fresh.done("init", "--policy", "strict")
 
     assert "Nobody can approve yet: add two people." in printed
     assert "(owner, who asks for the workers, cannot approve that as well.)" in printed
@@ -72,11 +72,11 @@ def test_applying_a_policy_says_who_can_approve(fresh: Machine) -> None:
     for number, words in enumerate(
         ("Nobody can approve yet: add two people.", "too few: add one person.", "ann, bob."), 1
     ):
-        printed = fresh.done("policy", "apply", "team" if number % 2 else "solo")
+        printed = fresh.done("policy", "apply", "strict" if number % 2 else "solo")
         if number == 1:
-            assert "solo -> team" in printed
+            assert "solo -> strict" in printed
         if number % 2 == 0:
-            printed = fresh.done("policy", "apply", "team")
+            printed = fresh.done("policy", "apply", "strict")
         assert words in printed
         name = ("ann", "bob", "carl")[number - 1]
         fresh.done("keys", "new", name)

@@ -31,11 +31,11 @@ def test_a_shipped_policy_is_shown_byte_by_byte(tmp_path: Path, name: str) -> No
 
 def test_the_policy_in_force_is_shown(machine: Machine) -> None:
     """That of the namespace, or else that of all."""
-    machine.done("policy", "apply", "team", "--namespace", "billing")
+    machine.done("policy", "apply", "strict", "--namespace", "billing")
 
     assert machine.run("policy", "show").stdout_bytes == shipped_policy("solo")
     billing = machine.run("policy", "show", "--namespace", "billing")
-    assert billing.stdout_bytes == shipped_policy("team")
+    assert billing.stdout_bytes == shipped_policy("strict")
 
 
 def test_a_policy_without_a_store_is_refused(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def _check(*arguments: str, stdin: bytes | None = None) -> Result:
 def test_a_policy_is_checked(tmp_path: Path) -> None:
     """A good one is told in words and as JSON, from a file or from standard input."""
     good = tmp_path / "good.toml"
-    good.write_bytes(shipped_policy("team"))
+    good.write_bytes(shipped_policy("strict"))
     printed, document = _check(str(good)), json.loads(_check(str(good), "--json").stdout)
 
     assert printed.exit_code == 0
-    assert printed.stdout.startswith("A good policy.\nname      team\n")
+    assert printed.stdout.startswith("A good policy.\nname      strict\n")
     assert "requests  open for 1d\n" in printed.stdout
     assert all(f"\n{rule} " in printed.stdout for rule in Rule)
     assert list(document) == [*("name", "digest", "rules", "expires", "age_max", "takeover_after")]
@@ -82,7 +82,7 @@ def test_a_policy_is_checked(tmp_path: Path) -> None:
 def test_what_is_no_policy_is_told(tmp_path: Path) -> None:
     """The key, what was expected and what was found; the exit status is that of the error."""
     bad = tmp_path / "bad.toml"
-    bad.write_bytes(shipped_policy("team") + b"surprise = 1\n")
+    bad.write_bytes(shipped_policy("strict") + b"surprise = 1\n")
     words, document = _check(str(bad)), _check(str(bad), "--json")
 
     assert words.exit_code == document.exit_code == 60
@@ -103,7 +103,7 @@ def test_a_policy_is_applied_and_voids_requests(tmp_path: Path) -> None:
     again = team.json("policy", "apply", "solo")
 
     assert printed.splitlines()[0] == "In force from now on."
-    assert "team -> solo" in printed
+    assert "strict -> solo" in printed
     assert Policy.parse(shipped_policy("solo")).digest in printed
     assert "Open requests are void" in printed
     assert request["status"] == "void"
@@ -120,26 +120,26 @@ def test_what_is_no_policy_is_not_applied(machine: Machine, tmp_path: Path) -> N
 
     assert machine.refused("policy", "apply", str(tmp_path / "none.toml")) == (2, "usage")
     assert machine.refused("policy", "apply", str(bad)) == (60, "policy-invalid")
-    assert machine.refused("policy", "apply", "team", "--namespace", "")[0] == 2
+    assert machine.refused("policy", "apply", "strict", "--namespace", "")[0] == 2
     (root,) = machine.home.rglob("root.key")
     root.unlink()
-    assert machine.refused("policy", "apply", "team")[1] in {"key-missing", "not-trusted"}
+    assert machine.refused("policy", "apply", "strict")[1] in {"key-missing", "not-trusted"}
 
 
 def test_a_store_is_made_with_a_policy(tmp_path: Path) -> None:
     """One that is shipped or a file; without the option solo; what is none makes no store."""
     file = tmp_path / "own.toml"
-    file.write_bytes(shipped_policy("team").replace(b'name = "team"', b'name = "own"'))
+    file.write_bytes(shipped_policy("strict").replace(b'name = "strict"', b'name = "own"'))
     bad = tmp_path / "bad.toml"
     bad.write_bytes(b"")
     names: dict[str, str] = {}
-    for choice in ("dev", "solo", "team", str(file)):
+    for choice in ("dev", "solo", "strict", str(file)):
         machine = Machine(tmp_path / "disk" / f"{len(names)}.db", tmp_path / str(len(names)))
         names[choice] = machine.json("init", "--policy", choice)["policy"]["name"]
         assert machine.json("policy", "show")["name"] == names[choice]
     other = Machine(tmp_path / "disk" / "other.db", tmp_path / "other")
 
-    assert list(names.values()) == ["dev", "solo", "team", "own"]
+    assert list(names.values()) == ["dev", "solo", "strict", "own"]
     assert other.refused("init", "--policy", str(bad)) == (60, "policy-invalid")
     assert not other.path.exists()
     assert "policy       solo" in other.done("init")

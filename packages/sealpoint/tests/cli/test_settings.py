@@ -53,7 +53,7 @@ _VERBS = [
         ("approve", "00000000", "--reason", "x", "--yes-to", "00000000"),
         ("deny", "00000000", "--reason", "x"),
         ("break-glass", "00000000", "--reason", "x", "--yes-to", "00000000"),
-        ("policy", "apply", "team"),
+        ("policy", "apply", "strict"),
         ("rollout", "plan", "--graph", "never:imported"),
         ("rollout", "propose", "--graph", "never:imported", "--reason", "x"),
         ("rollout", "list"),

@@ -22,7 +22,7 @@ _WIDE = {"tools": ["read", "shell"]}
 def _team(folder: Path) -> Place:
     """A store under the team's policy, with two approvers and a second worker."""
     place = Place(folder)
-    sealpoint.init(place.url, policy="team", **place.directories)
+    sealpoint.init(place.url, policy="strict", **place.directories)
     for name, role in (("second", "writer"), ("ann", "approver"), ("bob", "approver")):
         place.admin.keys.create(name)
         place.admin.keys.add(name, person=name, roles=[role], namespaces=["*"])
@@ -154,7 +154,7 @@ def test_it_names_the_policy(tmp_path: Path) -> None:
             policy = await worker.policy()
 
             assert policy is not None
-            assert (policy.name, str(policy.measure("tools"))) == ("team", "approve 2")
+            assert (policy.name, str(policy.measure("tools"))) == ("strict", "approve 2")
 
     asyncio.run(main())
 

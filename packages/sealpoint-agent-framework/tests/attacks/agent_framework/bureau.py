@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
 class Bureau(Team):
     """The worker has a storage and guarded workflows; a clerk may write as well."""
 
-    def __init__(self, home: Path, *, policy: str = "team", backend: str = "sqlite") -> None:
+    def __init__(self, home: Path, *, policy: str = "strict", backend: str = "sqlite") -> None:
         super().__init__(home, policy=policy, backend=backend)
         self.enrol("clerk", "writer")
         self.storage = sealed(self.worker)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request under the policy `team`: what people approved happens once, and nothing else does."""
+"""A request under the policy `strict`: what people approved happens once, and nothing else does."""
 
 import asyncio
 from collections.abc import Callable

@@ -37,16 +37,16 @@ _UNGUARDED_FUNCTION = ("function", "without a guard")
 
 
 @pytest.mark.parametrize("way", _WAYS)
-@pytest.mark.parametrize("policy", ["solo", "team"])
+@pytest.mark.parametrize("policy", ["solo", "strict"])
 def test_what_is_left_after_a_deletion_is_not_answered_again(
     office: Bureau, calm: Bureau, payments: Payments, policy: str, way: str
 ) -> None:
-    """With the opposite answer; under `team` people are asked, whatever they said before."""
-    team = office if policy == "team" else calm
+    """With the opposite answer; under `strict` people are asked, whatever they said before."""
+    team = office if policy == "strict" else calm
 
     async def work() -> None:
         at = await team.waiting(payments)
-        await _answered_and_deleted(team, at, approved=policy == "team")
+        await _answered_and_deleted(team, at, approved=policy == "strict")
         payments.did.clear()
         storage = team.another()
         other, bare = team.guarded(payments, storage), _Bare(payments.build(), storage)

@@ -523,7 +523,7 @@ def test_an_amount_that_was_edited_on_disk_is_shown_to_whoever_approves(tmp_path
     event["__pickled__"] = base64.b64encode(edited).decode()
     path.write_text(json.dumps(document))
 
-    with opened("sqlite", tmp_path / "home", policy="team") as store:
+    with opened("sqlite", tmp_path / "home", policy="strict") as store:
         files.allow_all(store.registry)
         import_checkpoints(store, old)
         storage, payments = SealedCheckpointStorage(store), Payments()

@@ -181,7 +181,7 @@ def _calls(column: Column) -> None:
 )
 def _looks(column: Column) -> None:
     if column.kind != "stock":
-        column.begin("team").waiting(Desk("subgraph"), "t")  # where a run would be judged
+        column.begin("strict").waiting(Desk("subgraph"), "t")  # where a run would be judged
     graph, where = column.graph(Desk("subgraph").builder()), config_of()
     if column.kind == "stock":
         graph.invoke({"amount": 2}, where)
@@ -356,7 +356,7 @@ def _answers(column: Column) -> None:
         found for each in column.resumes() for found in re.findall("; answer ([0-9a-f]+)", each)
     ]
     assert len(set(bound)) == 2
-    office = column.begin("team")
+    office = column.begin("strict")
     graph = office.waiting(desk, "t")
     request = office.asked(lambda: graph.invoke(_YES, config_of()))
     other = office.asked(lambda: graph.invoke(Command(resume="no"), config_of()))
@@ -370,7 +370,7 @@ def _answers(column: Column) -> None:
 
 
 @line(
-    "the policy requires approvals (`team`)",
+    "the policy requires approvals (`team`, `strict`)",
     "no check",
     "refuses every run and edit before any node; reads work",
     "requests approvals",
@@ -381,7 +381,7 @@ def _people(column: Column) -> None:
         graph.invoke(_YES, config_of())
         assert desk.ran == ["asked", "pay", "end"]
         return
-    desk, office = Desk(), column.begin("team")
+    desk, office = Desk(), column.begin("strict")
     guarded, graph = office.waiting(desk, "t"), column.graph(desk.builder())
     edit = {"amount": 3}
     for face in FACES:

@@ -49,7 +49,7 @@ _APPROVED = (
     "subgraph-interrupts",
     "time-travel",
 )
-"""Those with turns that need approval under the policy `team`."""
+"""Those with turns that need approval under the policy `strict`."""
 
 
 class _Poller(BaseCallbackHandler):

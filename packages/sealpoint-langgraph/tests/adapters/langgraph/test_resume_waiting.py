@@ -22,7 +22,7 @@ from tests.attacks.langgraph.office import Office
 YES = {"type": "boolean"}
 
 
-@pytest.fixture(params=["solo", "team"])
+@pytest.fixture(params=["solo", "strict"])
 def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     """A team under a policy that records answers, or that asks two people about each."""
     made = Office(tmp_path / "home", policy=request.param)
@@ -77,7 +77,7 @@ def test_an_answered_run_goes_on_once(office: Office, shape: str) -> None:
 
 def test_what_was_approved_runs_without_its_caller(tmp_path: Path) -> None:
     """The call that asked is gone: the worker repeats it."""
-    office = Office(tmp_path / "home", policy="team")
+    office = Office(tmp_path / "home", policy="strict")
     desk = Desk()
     graph = office.waiting(desk, "t")
     with pytest.raises(NeedsApproval):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store under the policy `team`, with two people who approve, and guarded graphs on it."""
+"""A store under the policy `strict`, with two people who approve, and guarded graphs on it."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["APPROVERS", "Office"]
 class Office(Team):
     """The worker has a guarded graph."""
 
-    def __init__(self, home: Path, *, policy: str = "team", backend: str = "sqlite") -> None:
+    def __init__(self, home: Path, *, policy: str = "strict", backend: str = "sqlite") -> None:
         super().__init__(home, policy=policy, backend=backend)
         self.saver = SealedSaver(self.worker)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question under the policy `team`: what people approved happens once, and nothing else does."""
+"""A question under the policy `strict`: what people approved happens once, nothing else does."""
 
 from collections.abc import Callable
 from typing import Any

@@ -253,7 +253,7 @@ class Till:
 def waiting(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[Office, Till, Any, _Thief]]:
-    """Under `team`: the first process has paid 1, and a second one waits for an answer."""
+    """Under `strict`: the first process has paid 1, and a second one waits for an answer."""
     office, till = Office(tmp_path / "home", backend=request.param), Till()
     first, second = till.graph(office.saver), till.graph(SealedSaver(office.process()))
     first.invoke({"amount": 1}, config_of())

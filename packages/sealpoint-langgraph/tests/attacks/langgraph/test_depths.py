@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the gate reach a subgraph of a subgraph, and the tasks of the functional API.
 
-All of it under the policy `team`: what is tested elsewhere for a graph and its subgraphs holds
+All of it under the policy `strict`: what is tested elsewhere for a graph and its subgraphs holds
 where asking and paying lie two levels deep, and where they are tasks of an entrypoint.
 """
 

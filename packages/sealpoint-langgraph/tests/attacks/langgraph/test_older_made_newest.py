@@ -127,7 +127,7 @@ def solo(_homes: Callable[[str], Office]) -> Iterator[Office]:
 @pytest.fixture
 def team(_homes: Callable[[str], Office]) -> Iterator[Office]:
     """A store of a team."""
-    office = _homes("team")
+    office = _homes("strict")
     yield office
     office.close()
 
@@ -155,7 +155,7 @@ def test_what_was_made_the_newest_wants_a_reason(
 def test_what_was_made_the_newest_wants_approvals(
     team: Office, trick: Callable[[Shop], None], face: str
 ) -> None:
-    """Under `team` others are asked, and once they have approved it passes."""
+    """Under `strict` others are asked, and once they have approved it passes."""
     shop = Shop(team, "guarded", face)
     trick(shop)
     graph = shop.other()
@@ -289,7 +289,7 @@ def test_what_is_the_newest_is_gone_on_from_as_before(
 def test_what_is_the_newest_of_a_team_is_gone_on_from_as_before(
     team: Office, honest: Callable[[Shop], None], face: str
 ) -> None:
-    """The control: under `team`, nobody has to approve it."""
+    """The control: under `strict`, nobody has to approve it."""
     shop = Shop(team, "guarded", face)
     honest(shop)
     shop.go_on(shop.other())

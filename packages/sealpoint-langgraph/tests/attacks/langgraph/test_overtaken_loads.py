@@ -82,7 +82,7 @@ class Till:
 
 
 class Counter:
-    """A till under the policy `team`, with a run whose answer was approved, and another worker."""
+    """A till under the policy `strict`, with a run whose answer was approved; another worker."""
 
     def __init__(self, home: Path, backend: str, depth: int) -> None:
         self.till = Till(depth)

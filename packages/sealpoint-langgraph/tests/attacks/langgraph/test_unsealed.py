@@ -148,8 +148,8 @@ def test_a_remote_graph_is_refused_and_where_it_is_counts(store: Store) -> None:
 
 
 def test_what_is_accepted_later_is_another_world(tmp_path: Path) -> None:
-    """Under `team` people are asked before a thread goes on with a cache that it did not have."""
-    with opened("sqlite", tmp_path / "home", policy="team") as store:
+    """Under `strict` people are asked before a thread goes on with a cache that it did not have."""
+    with opened("sqlite", tmp_path / "home", policy="strict") as store:
         saver = SealedSaver(store)
         guard(_built().compile(), saver, actor="dev").invoke({}, _WHERE)
         cached = _built().compile(cache=SqliteCache(path=str(tmp_path / "cache.db")))

@@ -2,7 +2,7 @@
 """A deploy that changes what a program does is another world, and one that does not is the same.
 
 The attacker ships a change, by accident or not, in a place where nobody looks: A07, A08 and A09.
-Under `team` every class of differences asks two people.
+Under `strict` every class of differences asks two people.
 """
 
 import importlib
@@ -34,7 +34,7 @@ from tests.attacks.world.deploys import (
 )
 from tests.effort import SOAKING
 
-_TEAM = Policy.parse(shipped_policy("team"))
+_TEAM = Policy.parse(shipped_policy("strict"))
 # How many places of each form are tried, and how many places those are at least.
 _OF_EACH_FORM, _PLACES_MIN = (None, 1_380) if SOAKING else (1, 200)
 
@@ -222,7 +222,7 @@ def test_a_prompt_that_changes_under_a_worker_asks_people(tmp_path: Path) -> Non
     prompt = tmp_path / "system.md"
     prompt.write_text("Be careful.")
     built: Any = StateGraph(_State).add_node("say", lambda _: {"text": prompt.read_text()})
-    with opened("sqlite", tmp_path / "home", policy="team") as store:
+    with opened("sqlite", tmp_path / "home", policy="strict") as store:
         saver = SealedSaver(store)
         graph = guard(built.add_edge(START, "say").compile(), saver, actor="dev", files=[prompt])
         where: Any = {"configurable": {"thread_id": "t"}}

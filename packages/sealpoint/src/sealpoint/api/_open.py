@@ -83,7 +83,8 @@ def init(
         state_dir: The directory of the anchor, instead of the user's state directory.
         passphrase: The passphrase that encrypts all three keys, or a function that receives the
             name of each; without it they are not encrypted.
-        policy: The policy for every namespace: `solo`, `team`, or the bytes of a policy file.
+        policy: The policy for every namespace: `solo`, `team`, `strict`, or the bytes of a
+            file.
         group: The name of a group of this machine whose members share store and anchor, in a shared
             `state_dir`. They trust each other not to set back the anchor.
         password: The password of a database, as for `open_store`.

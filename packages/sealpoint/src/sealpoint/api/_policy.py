@@ -64,7 +64,7 @@ class PolicyAdmin:
         The root's private keys must be on this machine.
 
         Args:
-            policy: `solo`, `team`, or the bytes of a policy file.
+            policy: `solo`, `team`, `strict`, or the bytes of a policy file.
             namespace: The namespace; `*`: every namespace without its own policy.
             reason: Why, for the record.
 

@@ -30,7 +30,7 @@ from sealpoint.signing import Roster
 from sealpoint.store import Core
 from sealpoint.world import LeafClass
 
-SHIPPED_POLICIES = ("dev", "solo", "team")
+SHIPPED_POLICIES = ("dev", "solo", "team", "strict")
 """The names of the policies that come with Sealpoint."""
 
 # A dotted key of n parts costs the TOML parser n squared steps, and a key ends with its line.
@@ -112,13 +112,13 @@ class Rule(StrEnum):
     TOOLS = "tools"
     """A tool was added, or the description of a tool for the model changed."""
     PERMISSIONS = "permissions"
-    """A permission was added."""
+    """A permission was added, or the run stops for people at other places."""
     MODEL = "model"
     """The model or its settings changed."""
     PROMPTS = "prompts"
     """A fixed prompt changed."""
     TOPOLOGY = "topology"
-    """Nodes, edges or sub-agents changed."""
+    """Nodes, edges or sub-agents changed, but not where the run stops for people."""
     CODE = "code"
     """The code differs from that of the checkpoint; comments and formatting do not count."""
     APPLICATION = "application"
@@ -150,7 +150,7 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest, newer ones had been deleted, or "
         "it was a copy, or a stranger had saved it or deleted something",
         Rule.TOOLS: "tools were added, or are not what they were",
-        Rule.PERMISSIONS: "permissions were added",
+        Rule.PERMISSIONS: "permissions were added, or the run stopped for people at other places",
         Rule.MODEL: "the model or its settings were not those of the checkpoint",
         Rule.PROMPTS: "the prompts were not those of the checkpoint",
         Rule.TOPOLOGY: "nodes, edges or sub-agents were not those of the checkpoint",
@@ -293,7 +293,7 @@ class Policy:
 
 
 def shipped_policy(name: str) -> bytes:
-    """Return the bytes of a shipped policy: `dev`, `solo` or `team`.
+    """Return the bytes of a shipped policy: `dev`, `solo`, `team` or `strict`.
 
     Raises:
         PolicyInvalid: No policy of that name is shipped.

@@ -35,6 +35,7 @@ class LeafClass(StrEnum):
     TOOLS = "tools"
     """The tools that the run can call, with everything that describes them."""
     PERMISSIONS = "permissions"
+    """The allowed actions, and where the run stops for people."""
     MODEL = "model"
     PROMPTS = "prompts"
     TOPOLOGY = "topology"
@@ -61,7 +62,11 @@ _CLASSES = {
     "runtime": LeafClass.RUNTIME,
     "extra": LeafClass.OTHER,
 }
-"""The class of each kind of leaf."""
+"""The class of each kind of leaf, apart from `_STOPS`."""
+
+_STOPS = frozenset({("topology", "interrupt_before"), ("topology", "interrupt_after")})
+"""Where a run stops for people. That it asks nobody there any more is a permission, although
+frameworks describe it with the order of steps."""
 
 
 _NAMED_KINDS = {
@@ -114,7 +119,8 @@ def split_leaf(leaf: str) -> tuple[tuple[str, ...], str, str]:
 
 def class_of(leaf: str) -> LeafClass:
     """Return the class of a leaf: that of its own kind, regardless of enclosing sub-agents."""
-    return _CLASSES[split_leaf(leaf)[1]]
+    _, kind, name = split_leaf(leaf)
+    return LeafClass.PERMISSIONS if (kind, name) in _STOPS else _CLASSES[kind]
 
 
 def leaf_subject(leaf: str) -> tuple[tuple[str, ...], str, str]:

@@ -30,7 +30,7 @@ _TAKEN = "deleted by 'spare'"
 @pytest.fixture(autouse=True)
 def _kept(attacked: AttackedTeam) -> None:
     """A subgraph has worked in two runs, each of which the graph has gone on from."""
-    attacked.apply(shipped_policy("team"))
+    attacked.apply(shipped_policy("strict"))
     saved(
         attacked.thread(),
         put({"n": 0}, "c0", world=_WORLD),

@@ -22,7 +22,7 @@ from tests.unit.store.laned import put, saved, written
 
 _RULE = "older-checkpoint"
 _WORLD = World.of(READ)
-_NEEDS = {"solo": ResumeRefused, "team": NeedsApproval}
+_NEEDS = {"solo": ResumeRefused, "strict": NeedsApproval}
 _every_policy = pytest.mark.parametrize("policy", _NEEDS)
 
 
@@ -160,8 +160,8 @@ def test_a_reason_or_an_approval_is_for_once(
 def test_people_approve_what_was_made_the_newest(
     attacked: AttackedTeam, trick: Callable[[AttackedTeam], None]
 ) -> None:
-    """Under `team` two people are asked for it, and it passes once they have approved."""
-    attacked.apply(shipped_policy("team"))
+    """Under `strict` two people are asked for it, and it passes once they have approved."""
+    attacked.apply(shipped_policy("strict"))
     trick(attacked)
     with pytest.raises(NeedsApproval) as needs:
         attacked.fresh().resume(world=READ)
@@ -258,7 +258,9 @@ _HONEST: dict[str, Callable[[AttackedTeam], None]] = {
 
 
 # Where people are asked, no run goes on that nobody decided about.
-_GOES_ON = [(policy, way) for policy in _NEEDS for way in _WAYS if (policy, way) != ("team", "run")]
+_GOES_ON = [
+    (policy, way) for policy in _NEEDS for way in _WAYS if (policy, way) != ("strict", "run")
+]
 
 
 @pytest.mark.parametrize(("policy", "way"), _GOES_ON)

@@ -115,7 +115,7 @@ def test_the_address_of_a_store_is_no_right_to_run_it(scheme: str, tmp_path: Pat
         "config_dir": tmp_path / "theirs",
         "state_dir": tmp_path / "theirs-state",
     }
-    sealpoint.init(url, policy="team", **mine)
+    sealpoint.init(url, policy="strict", **mine)
     with sealpoint.open_store(url, **mine) as store:
         store.thread("t").save({"n": 1}, world=READ)
 

@@ -27,7 +27,7 @@ _SAVED = "was saved by 'spare'"
 
 @pytest.fixture(autouse=True)
 def _policy(attacked: AttackedTeam) -> None:
-    attacked.apply(shipped_policy("team"))
+    attacked.apply(shipped_policy("strict"))
 
 
 def _plant(attacked: AttackedTeam, to: str = "worker") -> None:

@@ -25,7 +25,7 @@ _PLANTED = {"pay": "mallory"}
 
 @pytest.fixture(autouse=True)
 def _policy(attacked: AttackedTeam) -> None:
-    attacked.apply(shipped_policy("team"))
+    attacked.apply(shipped_policy("strict"))
 
 
 def _foreign(attacked: AttackedTeam) -> None:

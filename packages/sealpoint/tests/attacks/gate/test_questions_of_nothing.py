@@ -22,7 +22,7 @@ _ASKED = "pay mallory?"
 
 @pytest.fixture(autouse=True)
 def _worked(attacked: AttackedTeam) -> None:
-    attacked.apply(shipped_policy("team"))
+    attacked.apply(shipped_policy("strict"))
     saved(attacked.thread(), put({"n": 1}, "c1", world=World.of(READ)), put({"n": 2}, "c2"))
 
 

@@ -38,7 +38,7 @@ def _listed(place: Place, name: str = "alice") -> list[api.KeyInfo]:
 @pytest.fixture
 def team(made: Place) -> Place:
     """A store that asks one person, with a thread that is asked for."""
-    made.admin.policy.apply("team")
+    made.admin.policy.apply("strict")
     with made.open() as store:
         store.thread("t").save(1, world={"tools": []})
     return made

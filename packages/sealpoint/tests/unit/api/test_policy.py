@@ -17,7 +17,7 @@ def _resumed(place: Place) -> object:
 @pytest.mark.parametrize("damage", ["lost", "edited"])
 def test_applying_a_policy_again_puts_its_file_back(made: Place, damage: str) -> None:
     """Whoever follows the hint of the error is helped; no roster is written for that."""
-    applied = made.admin.policy.apply("team")
+    applied = made.admin.policy.apply("strict")
     digest = bytes.fromhex(applied.policy.digest)
     with made.open() as store:
         store.thread("t").save(1, world=_WORLD)
@@ -29,7 +29,7 @@ def test_applying_a_policy_again_puts_its_file_back(made: Place, damage: str) ->
     assert "sealpoint policy apply" in refused.value.hint
     with pytest.raises(PolicyInvalid):
         _resumed(made)
-    again = made.admin.policy.apply("team")
+    again = made.admin.policy.apply("strict")
 
     assert again.roster is None
     assert again.before == applied.policy.digest

@@ -61,7 +61,7 @@ def test_a_question_before_its_checkpoint_is_pending(team: Team) -> None:
 
 def test_the_team_policy_asks_for_the_answer(memory: Team) -> None:
     """Under the shipped policy two people approve the very answer; then it is given."""
-    memory.apply(shipped_policy("team"))
+    memory.apply(shipped_policy("strict"))
     _asking(memory)
     request = memory.ask(world=READ, answer="yes")
     memory.approve(request)

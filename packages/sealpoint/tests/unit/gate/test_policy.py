@@ -587,7 +587,7 @@ _AT_ONCE = """
 import sys, threading
 from sealpoint.gate import Policy, shipped_policy
 
-source = shipped_policy("team")
+source = shipped_policy("strict")
 barrier = threading.Barrier(8)
 read = []
 

@@ -25,70 +25,76 @@ from tests.unit.gate.judging import BARS, ORDINARY, TRIGGERS, facts, grant
 _DEV = Policy.parse(shipped_policy("dev"))
 _SOLO = Policy.parse(shipped_policy("solo"))
 _TEAM = Policy.parse(shipped_policy("team"))
+_STRICT = Policy.parse(shipped_policy("strict"))
 _FOLDER = Path("packages", "sealpoint", "src", "sealpoint", "gate", "policies")
 
 _WORDS = ("allow", "record", "reason", "approve", "refuse")
 _MEASURES = {
-    Rule.OLDER_CHECKPOINT: ("record", "reason", "approve 2"),
-    Rule.TOOLS: ("record", "reason", "approve 2"),
-    Rule.PERMISSIONS: ("record", "reason", "approve 2"),
-    Rule.MODEL: ("record", "reason", "approve 2"),
-    Rule.PROMPTS: ("record", "record", "approve 2"),
-    Rule.TOPOLOGY: ("record", "record", "approve 2"),
-    Rule.CODE: ("record", "record", "approve 2"),
-    Rule.APPLICATION: ("record", "record", "approve 2"),
-    Rule.RUNTIME: ("record", "record", "approve 2"),
-    Rule.OTHER: ("record", "reason", "approve 2"),
-    Rule.NARROWER_WORLD: ("record", "record", "record"),
-    Rule.FIRST_WORLD: ("record", "record", "approve 2"),
-    Rule.MISSING_WORLD: ("record", "reason", "approve 2"),
-    Rule.ANSWER: ("record", "record", "approve 2"),
-    Rule.OLD_AGE: ("record", "record", "approve 2"),
-    Rule.UNKNOWN_OUTCOME: ("record", "reason", "approve 2"),
-    Rule.AFTER_RESTORE: ("record", "reason", "approve 2"),
-    Rule.HANDOFF_BY_OPERATOR: ("approve 1", "approve 1", "approve 2"),
+    Rule.OLDER_CHECKPOINT: ("record", "reason", "approve 1", "approve 2"),
+    Rule.TOOLS: ("record", "reason", "approve 1", "approve 2"),
+    Rule.PERMISSIONS: ("record", "reason", "approve 1", "approve 2"),
+    Rule.MODEL: ("record", "reason", "approve 1", "approve 2"),
+    Rule.PROMPTS: ("record", "record", "record", "approve 2"),
+    Rule.TOPOLOGY: ("record", "record", "record", "approve 2"),
+    Rule.CODE: ("record", "record", "record", "approve 2"),
+    Rule.APPLICATION: ("record", "record", "record", "approve 2"),
+    Rule.RUNTIME: ("record", "record", "record", "approve 2"),
+    Rule.OTHER: ("record", "reason", "approve 1", "approve 2"),
+    Rule.NARROWER_WORLD: ("record", "record", "record", "record"),
+    Rule.FIRST_WORLD: ("record", "record", "record", "approve 2"),
+    Rule.MISSING_WORLD: ("record", "reason", "approve 1", "approve 2"),
+    Rule.ANSWER: ("record", "record", "record", "approve 2"),
+    Rule.OLD_AGE: ("record", "record", "record", "approve 2"),
+    Rule.UNKNOWN_OUTCOME: ("record", "reason", "reason", "approve 2"),
+    Rule.AFTER_RESTORE: ("record", "reason", "approve 1", "approve 2"),
+    Rule.HANDOFF_BY_OPERATOR: ("approve 1", "approve 1", "approve 1", "approve 2"),
 }
 
 
-def test_the_shipped_policies_are_dev_solo_and_team() -> None:
+def test_the_shipped_policies_are_dev_solo_team_and_strict() -> None:
     """Each file is the one of its name, and there are no others."""
     files = sorted(path.name for path in (ROOT / _FOLDER).iterdir())
 
-    assert SHIPPED_POLICIES == ("dev", "solo", "team")
-    assert files == ["dev.toml", "solo.toml", "team.toml"]
-    for name, policy in (("dev", _DEV), ("solo", _SOLO), ("team", _TEAM)):
+    assert SHIPPED_POLICIES == ("dev", "solo", "team", "strict")
+    assert files == ["dev.toml", "solo.toml", "strict.toml", "team.toml"]
+    for name, policy in zip(SHIPPED_POLICIES, (_DEV, _SOLO, _TEAM, _STRICT), strict=True):
         assert policy.name == name
         assert shipped_policy(name) == (ROOT / _FOLDER / f"{name}.toml").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["", "Solo", "../policies/solo", "solo.toml", "x" * 99])
 def test_no_other_policy_is_shipped(name: str) -> None:
-    """A name is one of the three, never a part of a path."""
+    """A name is one of the four, never a part of a path."""
     with pytest.raises(PolicyInvalid) as caught:
         shipped_policy(name)
 
     assert caught.value.message == (
-        f"shipped policy: expected one of dev, solo, team, found {name[:64]!r}"
+        f"shipped policy: expected one of dev, solo, team, strict, found {name[:64]!r}"
     )
 
 
 @pytest.mark.parametrize("rule", Rule)
 def test_the_shipped_policies_have_the_measures_of_the_design(rule: Rule) -> None:
     """What each asks for where a rule applies."""
-    found = tuple(str(policy.measure(rule)) for policy in (_DEV, _SOLO, _TEAM))
+    found = tuple(str(policy.measure(rule)) for policy in (_DEV, _SOLO, _TEAM, _STRICT))
 
     assert found == _MEASURES[rule]
 
 
 def test_the_shipped_policies_have_the_numbers_of_the_design() -> None:
     """How long a request stays open, which age is too great, when a session is taken over."""
-    shipped = (_DEV, _SOLO, _TEAM)
+    shipped = (_DEV, _SOLO, _TEAM, _STRICT)
 
-    assert [policy.expires for policy in shipped] == [timedelta(days=1)] * 3
-    assert [policy.age_max for policy in shipped] == [None, None, timedelta(days=7)]
-    assert [policy.takeover_after for policy in shipped] == [timedelta()] * 3
-    assert [policy.asks_nothing for policy in shipped] == [True, False, False]
-    assert [policy.asks_people for policy in shipped] == [False, False, True]
+    assert [policy.expires for policy in shipped] == [timedelta(days=1)] * 4
+    assert [policy.age_max for policy in shipped] == [
+        None,
+        None,
+        timedelta(days=7),
+        timedelta(days=7),
+    ]
+    assert [policy.takeover_after for policy in shipped] == [timedelta()] * 4
+    assert [policy.asks_nothing for policy in shipped] == [True, False, False, False]
+    assert [policy.asks_people for policy in shipped] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("rule", TRIGGERS)
@@ -103,11 +109,11 @@ def test_dev_lets_everything_pass_and_tells_it(rule: Rule) -> None:
 
 @pytest.mark.parametrize("bar", BARS)
 def test_no_shipped_policy_lets_pass_what_nothing_permits(bar: str) -> None:
-    """A pause, another owner, a denial and an expiry are refused by dev as by team."""
-    found = [decide(facts(BARS[bar]), policy).outcome for policy in (_DEV, _SOLO, _TEAM)]
+    """A pause, another owner, a denial and an expiry are refused by dev as by strict."""
+    found = [decide(facts(BARS[bar]), policy).outcome for policy in (_DEV, _SOLO, _TEAM, _STRICT)]
     refused = Outcome.ALLOW if bar == "busy" else Outcome.REFUSE
 
-    assert found == [refused] * 3
+    assert found == [refused] * 4
 
 
 @pytest.mark.parametrize("rule", TRIGGERS)
@@ -123,17 +129,28 @@ def test_solo_asks_one_person_for_a_reason_at_most(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", TRIGGERS)
-def test_team_asks_two_other_people(rule: Rule) -> None:
+def test_strict_asks_two_other_people(rule: Rule) -> None:
     """Everything that is not ordinary but a narrower world needs two approvals."""
-    one = decide(facts(TRIGGERS[rule], deliberate="meant", grant=grant("alice")), _TEAM)
-    two = decide(facts(TRIGGERS[rule], grant=grant("alice", "bob")), _TEAM)
+    one = decide(facts(TRIGGERS[rule], deliberate="meant", grant=grant("alice")), _STRICT)
+    two = decide(facts(TRIGGERS[rule], grant=grant("alice", "bob")), _STRICT)
 
     assert [reason.rule for reason in one.reasons] == [rule.value]
     assert one.outcome is (Outcome.ALLOW if rule is Rule.NARROWER_WORLD else Outcome.NEEDS_APPROVAL)
     assert two.outcome is Outcome.ALLOW
 
 
-@pytest.mark.parametrize("policy", [_DEV, _SOLO, _TEAM], ids=SHIPPED_POLICIES)
+@pytest.mark.parametrize("rule", TRIGGERS)
+def test_team_asks_one_other_person_at_most(rule: Rule) -> None:
+    """For what widens what a run may do, or repeats work; the rest passes, or with a reason."""
+    meant = decide(facts(TRIGGERS[rule], deliberate="meant"), _TEAM)
+    one = decide(facts(TRIGGERS[rule], grant=grant("alice", needed=1)), _TEAM)
+    asks = _MEASURES[rule][2] == "approve 1"
+
+    assert meant.outcome is (Outcome.NEEDS_APPROVAL if asks else Outcome.ALLOW)
+    assert one.outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("policy", [_DEV, _SOLO, _TEAM, _STRICT], ids=SHIPPED_POLICIES)
 def test_each_allows_an_ordinary_continuation(policy: Policy) -> None:
     """Also where another session lives, and at any age that solo can have."""
     busy = facts(living_session=timedelta())

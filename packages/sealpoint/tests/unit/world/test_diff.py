@@ -324,3 +324,15 @@ def test_definitions_explain_and_decide_nothing() -> None:
 def test_nothing_hides(text: str, shown: str) -> None:
     """What does not show is spelled out, what shows is left alone, and no spelling is forged."""
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize("name", ["interrupt_before", "interrupt_after"])
+def test_where_a_run_stops_for_people_is_a_permission(name: str) -> None:
+    """A graph that asks nobody any more has more than one with another edge."""
+    before = World(topology={name: {"pay": True}, "edges": {"a -> b": True}})
+    found = before.diff(World(topology={name: {}, "edges": {"a -> c": True}}))
+
+    assert found.differs == {LeafClass.PERMISSIONS, LeafClass.TOPOLOGY}
+    assert [change.leaf for change in found.changed if change.leaf_class == "permissions"] == [
+        f"topology.{name}"
+    ]

@@ -130,7 +130,7 @@ def test_edges_and_stops_are_named() -> None:
     one = _graph(_echo, _tool(), interrupt_before=["tools"])
     diff = _diff(one, _graph(_echo, _tool()))
 
-    assert diff.differs == {LeafClass.TOPOLOGY}
+    assert diff.differs == {LeafClass.PERMISSIONS}
     assert diff.lines() == ("~ topology interrupt_before: - tools",)
 
 
