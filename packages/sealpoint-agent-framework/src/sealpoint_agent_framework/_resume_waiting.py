@@ -29,8 +29,8 @@ async def resume_waiting(
 
     It runs the threads that wait for their worker: with the answer that a person has signed, with
     what people have approved, and where a process was interrupted after such an answer. Any number
-    of processes may do this at once. What needs approval first is asked for, and tried again once
-    it is approved. A functional workflow needs all of its earlier responses again, so only its
+    of processes may do this at once. A run that needs approval first is asked for, and tried again
+    once it is approved. A functional workflow needs all of its earlier responses again, so only its
     first question is answered this way.
 
     Args:
@@ -46,7 +46,7 @@ async def resume_waiting(
 
     Raises:
         UsageError: The workflow is not guarded, or has another store.
-        SealpointError: The store cannot be read, when it looks once. A loop logs it and goes on.
+        SealpointError: The store cannot be read, when it looks once. A loop logs it and continues.
     """
     storage = guarded_storage(workflow)
     if storage is None or storage.store is not store:

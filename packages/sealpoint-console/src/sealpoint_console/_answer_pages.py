@@ -125,7 +125,7 @@ def _require_may_answer(call: PageCall) -> None:
     if not may_answer(call):
         raise NoRight(
             f"{call.viewer.person!r} is neither operator nor approver in this namespace",
-            hint="Where the root key is, sealpoint keys add gives somebody a role.",
+            hint="Where the root key is, sealpoint keys add gives a person a role.",
         )
 
 
@@ -134,6 +134,6 @@ def _question(thread: Thread) -> object:
     if question is None:
         raise UsageError(
             f"thread {thread.name!r}: it does not wait for an answer",
-            hint="Somebody has answered, or it has continued: load the page of the thread again.",
+            hint="Another person has answered, or it has continued: load the page of the thread again.",
         )
     return question

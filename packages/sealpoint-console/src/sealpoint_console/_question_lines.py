@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What waiting threads ask, in a line each for lists; read once for each state of a thread."""
+"""The questions of waiting threads, each in a line; read once for each state of a thread."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -77,7 +77,7 @@ class _TimelineRow:
     by: str
     time: datetime | None
     step: str
-    """What it is in the words of the program; empty if that is unknown."""
+    """The step in the words of the program; empty if that is unknown."""
     summary: str
     is_checkpoint: bool
     request: str

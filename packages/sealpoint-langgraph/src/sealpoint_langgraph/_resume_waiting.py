@@ -36,8 +36,8 @@ def resume_waiting(
 
     It runs the threads that wait for their worker: with the answer that a person has signed, with
     what people have approved, and where a process was interrupted after such an answer. Any number
-    of processes may do this at once. What needs approval first is asked for, and tried again once
-    it is approved.
+    of processes may do this at once. A run that needs approval first is asked for, and tried again
+    once it is approved.
 
     Args:
         graph: A graph from `guard`.
@@ -54,7 +54,7 @@ def resume_waiting(
 
     Raises:
         UsageError: The graph is not guarded, or has another store.
-        SealpointError: The store cannot be read, when it looks once. A loop logs it and goes on.
+        SealpointError: The store cannot be read, when it looks once. A loop logs it and continues.
     """
     if guarded_store(graph) is not store:
         raise UsageError(

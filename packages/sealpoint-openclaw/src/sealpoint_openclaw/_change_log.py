@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who changed what of a gateway's state, and when: each seal, compared with the one before it.
+"""The changes of a gateway's state, with author and time: each seal, compared with the last.
 
-A change lies between two seals. Who made it depends on what the guard saw of that time.
+A change lies between two seals. Its author depends on what the guard saw of that time.
 
 1. The gateway was stopped: nobody can know who it was; a person accepted it, and is named.
 2. A command ran under the guard: the person for whom it ran.
@@ -64,18 +64,18 @@ class ChangeRecord:
     time: datetime
     """The time of the first seal with it."""
     name: str
-    """What changed, as people call it."""
+    """The changed object, as people call it."""
     former: str
     """Its name before; empty: the same."""
     change: Change
     values: tuple[str, ...]
-    """What a world shows of the change; without that, the digests before and after."""
+    """The values that a world shows of the change; without that, the digests before and after."""
     place: str
     row: str | None
     state_class: StateClass
     origin: Origin
     who: str
-    """Who made it, in words."""
+    """The author, in words."""
     reason: str
     """Why the change was accepted or made, as someone said; empty: nobody did."""
     approvers: tuple[str, ...]
@@ -107,7 +107,7 @@ class ChangeRecord:
 
     @property
     def author(self) -> str:
-        """Who made it, who approved it, and why."""
+        """The author, the approvers, and the reason."""
         approved = f"approved by {', '.join(sorted(self.approvers))}" if self.approvers else ""
         own = self.origin in {
             Origin.OUTSIDE,
@@ -136,7 +136,7 @@ class _Log:
         self._guard = guard
         self._watch = watch
         self._approvers: defaultdict[str, list[str]] = defaultdict(list)
-        """Who approved each request, as far as the log has come."""
+        """The approvers of each request, as far as the log has come."""
         self._sessions: dict[int, TimelineEntry] = {}
         self._allowed: tuple[World | None, TimelineEntry] | None = None
         """The world in which the last change of it ends, and the decision that allowed it. While a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs print of a guard: where things are, and what differs."""
+"""The output of the verbs about a guard: where things are, and what differs."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ from sealpoint_openclaw._folder import STATE_DATABASE, Folder
 from sealpoint_openclaw._inventory import Inventory, Table
 
 VERSION = "version of "
-"""What the place of a changed version begins with."""
+"""The beginning of the place of a changed version."""
 ACCEPTED = "accepted by people"
 """The leaf with the digest of the differences that people accepted last."""
 
@@ -105,7 +105,7 @@ def read_world(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What people call a thing that changed, and what worlds show of the change."""
+    """The name of a changed thing, and what worlds show of the change."""
 
     name: str
     former: str = ""
@@ -136,7 +136,7 @@ def describe(difference: Difference, before: World | None, after: World | None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leaf:
-    """What a world shows of a thing."""
+    """The fields of a thing that a world shows."""
 
     name: str
     facts: Mapping[str, str] = field(default_factory=dict)

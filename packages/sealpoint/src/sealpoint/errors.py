@@ -694,8 +694,8 @@ class Moved(Conflict):
     """The thread is no longer as it was shown to the person who acts.
 
     `Thread.pause`, `unpause` and `handoff` compare the thread with their `expect=`, at the position
-    that their entry would take. A proposal raises it too if a rollout of the same change waits for
-    approval or holds; the hint names that rollout.
+    that their entry would take. A proposal raises it too if a rollout of the same differences waits
+    for approval or holds; the hint names that rollout.
 
     Attributes:
         moved: The changes, one sentence each.

@@ -3,7 +3,7 @@
 
 A worker calls `resume_waiting` of its adapter, once or in a loop. It finds these runs and tries
 each of them, in any number of processes at once: the gate lets each answer and each approval be
-taken by one run. What needs approval is asked for and tried again after the thread has changed.
+taken by one run. A run that needs approval is asked for, and tried again when the thread changes.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class WaitingRun:
     thread: Thread
     reason: WaitingReason
     answer: Any
-    """What the run is to be given, as the gate binds it; None: nothing."""
+    """The answer for the run, as the gate binds it; None: it gets none."""
     takes: str | int
     """The argument of this name for `AdapterThread.begin`."""
     checkpoint: str | None = None
@@ -76,7 +76,7 @@ class WaitingRun:
 
 @unique
 class RunOutcome(StrEnum):
-    """What came of trying to resume a run."""
+    """The outcome of an attempt to resume a run."""
 
     RAN = "ran"
     """It ran, to its end or to its next question."""
@@ -93,7 +93,7 @@ class RunOutcome(StrEnum):
 
 @dataclass(slots=True)
 class ResumeCounts:
-    """What `resume_waiting` has done so far, for metrics."""
+    """The attempts of `resume_waiting` so far, for metrics."""
 
     outcomes: Counter[RunOutcome] = field(default_factory=Counter)
     """How many attempts had each outcome."""

@@ -89,7 +89,7 @@ class AnswerActions:
             self._operations.relay(word)
             found = self._context.signed_answer()
             if found is None or found.id != statement.digest:
-                raise self._moved("somebody else has answered first")
+                raise self._moved("another person has answered first")
             return found
 
     def answer(self, answer: Any, reason: str) -> SignedAnswer:

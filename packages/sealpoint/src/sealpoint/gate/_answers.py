@@ -31,7 +31,7 @@ class SignedAnswer:
     thread: str
     """The name of the thread."""
     person: str
-    """Who answers."""
+    """The person who answers."""
     identity: str
     """The identity whose key signed."""
     answer: Any = field(hash=False)

@@ -172,12 +172,12 @@ class Thread:
 
         Args:
             answer: The answer, as JSON; for a framework, what `answer_to` makes.
-            reason: What approvers should know about it; it is signed too.
+            reason: A note for approvers; it is signed too.
 
         Raises:
             UsageError: The thread asks nothing, or the answer is null or too long.
             ValueNotAllowed: The answer is not JSON.
-            Moved: Somebody has answered already, or the thread has continued.
+            Moved: Someone has answered already, or the thread has continued.
             NotTrusted: This identity is neither an operator nor an approver.
             UnknownThread, Erased: There is no such thread.
         """
@@ -193,7 +193,7 @@ class Thread:
 
         Raises:
             UsageError: As for `answer`, or the roster does not list the person.
-            Moved: Somebody has answered already.
+            Moved: Someone has answered already.
         """
         return self._answers.prepare(answer, person, reason)
 
@@ -204,7 +204,7 @@ class Thread:
 
         Raises:
             NotTrusted, Forged: The person has not signed exactly this, or may not answer.
-            Moved: The thread has continued since, or somebody has answered.
+            Moved: The thread has continued since, or someone has answered.
         """
         return self._answers.record(statement, answer, attestation)
 

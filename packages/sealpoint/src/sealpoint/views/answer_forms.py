@@ -62,7 +62,7 @@ class FormField:
     fields: tuple["FormField", ...] = ()
     """The fields of a group, the items of a list, or the alternatives."""
     value: Any = field(default=None, hash=False)
-    """What stands in the field at first; for a group without fields, its constant value."""
+    """The first value in the field; for a group without fields, its constant value."""
     is_whole: bool = False
     """For a number: whether it has no fraction."""
 
@@ -74,7 +74,7 @@ class AskedQuestion:
     id: str | None
     """Its id; None if the thread asks one question without an id."""
     value: Any = field(hash=False)
-    """What it asks, as the run saved it."""
+    """The question, as the run saved it."""
     form: FormField
 
 

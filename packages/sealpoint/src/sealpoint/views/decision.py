@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an approver decides on: the question, the calls, the answer, and what differs between them.
+"""The subject of an approval: the question, the calls, the answer, and what differs between them.
 
 Questions, calls and answers of LangGraph, LangChain's review of tool calls and Agent Framework are
 read as plain data, by their stored forms; no framework is imported. A shape that is not known here
@@ -146,7 +146,7 @@ def read_decision(
 
     Args:
         shown: The release that would run, with its states if they were read.
-        examined: The request for it, if there is one.
+        examined: The request for it, if it exists.
         masking: The names of hidden values: of a request in the conversation alone.
     """
     request = None if examined is None else examined.request
@@ -299,7 +299,7 @@ def _choices(configs: Any) -> str | None:
 
 
 class _Asker:
-    """Who asks a question, and the calls that wait for it."""
+    """The asker of a question, and the calls that wait for it."""
 
     def __init__(
         self, shown: "ShownRelease | None", id_: str | None, masking: Masking = REVEALED

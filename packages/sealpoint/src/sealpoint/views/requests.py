@@ -79,7 +79,7 @@ class SectionKind(StrEnum):
     """One question, with its calls."""
     ANSWER = "answer"
     DIFFERENCES = "differences"
-    """What a person could overlook: sentences about question, calls, answer and capabilities."""
+    """Points that a person could overlook: about question, calls, answer and capabilities."""
     CONVERSATION = "conversation"
     """The messages that led to the question."""
     STANDING = "standing"
