@@ -134,6 +134,6 @@ def _question(thread: Thread) -> object:
     if question is None:
         raise UsageError(
             f"thread {thread.name!r}: it does not wait for an answer",
-            hint="Another person has answered, or it has continued: load the page of the thread again.",
+            hint="Another person has answered, or it has continued: load the page again.",
         )
     return question

@@ -201,7 +201,7 @@ def fold_found(
         chain: The chain of the thread.
         basis: The position of the basis, and its hash.
         found: The entries.
-        pending: What is pending so far; it is changed.
+        pending: The pending state so far; it is changed.
         since_epoch: Requests of this epoch and of later ones count; None: only those of the epoch
             in force.
     """
