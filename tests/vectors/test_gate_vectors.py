@@ -29,6 +29,7 @@ from tests.ledgers import StoreLedger
 from tests.vectors import verifier
 from tests.vectors.gate import gate_vectors
 from tests.vectors.ledger import as_bytes
+from tests.vectors.refusals import believed, ending_otherwise
 from tests.vectors.release_verifier import verify_releases
 
 _FILE = Path(__file__).parent / "gate.json"
@@ -36,8 +37,6 @@ _FROZEN = json.loads(_FILE.read_text(encoding="ascii"))
 _PIN = TrustPin.parse(msgspec.json.format(msgspec.json.encode(_FROZEN["pin"]), indent=2) + b"\n")
 _THREADS: dict[str, dict[str, Any]] = _FROZEN["threads"]
 _REFUSED: list[dict[str, Any]] = _FROZEN["refused"]
-
-_every_refused = pytest.mark.parametrize("case", _REFUSED, ids=[case["name"] for case in _REFUSED])
 
 Rows = list[verifier.Row]
 
@@ -185,20 +184,18 @@ def test_an_erased_thread_without_its_erasure_is_refused() -> None:
     assert caught.value.code == "missing"
 
 
-@_every_refused
-def test_our_verifier_refuses_with_the_code(case: dict[str, Any]) -> None:
-    """The entry is refused with the error whose code the case names."""
-    with pytest.raises(SealpointError) as caught:
-        _verify(case["thread"], _of_case(case))
-
-    assert caught.value.code == case["error"], caught.value
+def test_our_verifier_refuses_with_the_code() -> None:
+    """Each entry is refused with the error whose code its case names."""
+    assert not ending_otherwise(_REFUSED, lambda case: _verify(case["thread"], _of_case(case)))
 
 
-@_every_refused
-def test_second_verifier_refuses_as_well(case: dict[str, Any]) -> None:
+def test_second_verifier_refuses_as_well() -> None:
     """It believes none of them."""
-    with pytest.raises(verifier.FAULTS):
+
+    def verify_again(case: dict[str, Any]) -> None:
         _verify_again(case["thread"], _of_case(case))
+
+    assert not believed(_REFUSED, verify_again, *verifier.FAULTS)
 
 
 @pytest.mark.parametrize("name", _THREADS)
