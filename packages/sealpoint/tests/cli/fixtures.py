@@ -4,6 +4,7 @@
 Tests of keys under a passphrase may encrypt at the least cost.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,15 @@ _SCRYPT_N_LEAST = 2
 _VARIABLES = ("STORE", "IDENTITY", "NAMESPACE", "CONFIG_DIR", "STATE_DIR")
 
 
-@pytest.fixture(autouse=True)
-def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _VARIABLES:
-        monkeypatch.delenv(f"SEALPOINT_{name}", raising=False)
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        for name in _VARIABLES:
+            environment.delenv(f"SEALPOINT_{name}", raising=False)
+        for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+            environment.delenv(name, raising=False)
+        environment.setenv("COLUMNS", "100")
+        yield
 
 
 @pytest.fixture
