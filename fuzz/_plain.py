@@ -44,14 +44,19 @@ class Corpus:
 
 
 def fuzz(parts: Parts, output: Path, own: Path, *, seed: int, seconds: float) -> Progress:
-    """Try cases until the time is over."""
+    """Try the first cases, and then changed ones until the time is over: a batch at least.
+
+    Without any time, the first cases are all.
+    """
     rng = random.Random(seed)
     corpus = Corpus(parts.changer(rng), rng)
     session = Session(parts.target, output, own, corpus.add)
     for data in parts.seeds():
         session.run(data)
-    while session.seconds < seconds:
+    is_over = not seconds
+    while not is_over:
         for _ in range(_BATCH):
             session.run(corpus.changed())
+        is_over = session.seconds >= seconds
     session.write_progress()
     return session.progress

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few seconds of fuzzing model files find nothing; planted faults are found."""
+"""A little fuzzing of model files finds nothing; planted faults are found."""
 
 import random
 import re
@@ -38,11 +38,11 @@ _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-def test_a_few_seconds_of_fuzzing_model_files_find_no_escape(tmp_path: Path) -> None:
-    """All first cases and some seconds of changed ones end without an escape."""
-    printed = require_no_escape("models", 4, tmp_path, "--no-coverage")
+def test_a_little_fuzzing_of_model_files_finds_no_escape(tmp_path: Path) -> None:
+    """All first cases, and changed ones for a second, end without an escape."""
+    printed = require_no_escape("models", 1, tmp_path, "--no-coverage")
 
-    assert cases_tried(printed) >= len(list(seeds()))
+    assert cases_tried(printed) > len(list(seeds()))
 
 
 @pytest.mark.soak

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few seconds of fuzzing pickles find nothing; planted faults are found."""
+"""A little fuzzing of pickles finds nothing; planted faults are found."""
 
 import pickle
 import random
@@ -39,11 +39,11 @@ _FAULTS: list[tuple[type[Readers], str]] = [
 ]
 
 
-def test_a_few_seconds_of_fuzzing_pickles_find_no_escape(tmp_path: Path) -> None:
-    """All first cases and some seconds of changed ones end without an escape."""
-    printed = require_no_escape("pickles", 4, tmp_path, "--no-coverage")
+def test_a_little_fuzzing_of_pickles_finds_no_escape(tmp_path: Path) -> None:
+    """All first cases, and changed ones for a second, end without an escape."""
+    printed = require_no_escape("pickles", 1, tmp_path, "--no-coverage")
 
-    assert cases_tried(printed) >= len(list(seeds()))
+    assert cases_tried(printed) > len(list(seeds()))
 
 
 @pytest.mark.soak

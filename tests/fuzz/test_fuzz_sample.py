@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few seconds of fuzzing find nothing; and with a planted fault, fuzzing finds it."""
+"""A little fuzzing finds nothing; and with a planted fault, fuzzing finds it."""
 
 import gc
 import random
@@ -42,13 +42,13 @@ _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-def test_a_few_seconds_of_fuzzing_find_no_escape(tmp_path: Path) -> None:
-    """All first cases and some seconds of changed ones end without an escape, and are reported."""
+def test_a_little_fuzzing_finds_no_escape(tmp_path: Path) -> None:
+    """All first cases, and changed ones for a second, end without an escape, and are reported."""
     told = tmp_path / "report.txt"
 
-    printed = require_no_escape("decode", 6, tmp_path, "--no-coverage", "--report", str(told))
+    printed = require_no_escape("decode", 1, tmp_path, "--no-coverage", "--report", str(told))
 
-    assert cases_tried(printed) >= len(list(seeds(Target().registry)))
+    assert cases_tried(printed) > len(list(seeds(Target().registry)))
     assert told.read_text(encoding="utf-8") == printed
 
 
