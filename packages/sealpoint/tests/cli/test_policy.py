@@ -162,3 +162,44 @@ def test_a_mark_for_break_glass_is_a_right_that_stays(
     assert "privacy + break-glass" in machine.done("keys", "list")
     printed = machine.done(*add, "--namespace", "*", "--break-glass")
     assert "may let a request pass without approvals" in printed
+
+
+_ANSWERS = {"tools": "one-other", "answers": "nobody", "code": "nobody", "oldest": "7d"}
+
+
+def _words(**changes: str) -> list[str]:
+    answers = {**_ANSWERS, "break-glass": "yes", **changes}
+    return [word for name, answer in answers.items() for word in (f"--{name}", answer)]
+
+
+def _new(file: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["policy", "new", str(file), *words])
+
+
+def test_a_policy_is_written_from_answers_and_tried(machine: Machine, tmp_path: Path) -> None:
+    """It says what comes next, replaces no file, and trying it writes nothing."""
+    file = tmp_path / "ours.toml"
+    made = json.loads(_new(file, *_words(), "--json").stdout)
+    again = _new(file, *_words())
+    found = machine.json("policy", "try", str(file), "--days", "7")
+
+    assert Policy.parse(file.read_bytes()).digest == made["digest"]
+    assert made["rules"]["tools"] == "approve 1"
+    assert made["answers"] == {**_ANSWERS, "break-glass": "yes"}
+    assert [each.split()[1:3] for each in made["next"]] == [
+        ["policy", "try"],
+        ["policy", "apply"],
+        ["keys", "add"],
+    ]
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
+    assert (found["resumes"], found["failures"]) == (0, [])
+    assert "would have asked about 0" in machine.done("policy", "try", "strict")
+
+
+def test_an_answer_that_is_missing_where_nobody_can_be_asked_is_named(tmp_path: Path) -> None:
+    """A script gives all five."""
+    done = _new(tmp_path / "ours.toml", *_words()[2:])
+
+    assert done.exit_code == 2
+    assert "--tools is needed" in done.stderr
+    assert not (tmp_path / "ours.toml").exists()

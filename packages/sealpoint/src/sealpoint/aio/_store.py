@@ -250,6 +250,7 @@ class AsyncStore(_Twin[api.Store]):
     relay = _awaited(api.Store.relay)
     break_glass = _awaited(api.Store.break_glass)
     verify = _awaited(api.Store.verify)
+    try_policy = _awaited(api.Store.try_policy)
     audit = _iterated(api.Store.audit, _RECORDS_AT_ONCE)
     why = _awaited(api.Store.why)
     export = _iterated(api.Store.export, _PIECES_AT_ONCE)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         relay_answer,
     )
     from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
+    from sealpoint.api._policy_trial import PolicyTrial, TriedResume
     from sealpoint.api._roster import RootRotation, RosterAdmin
     from sealpoint.api._trust import TrustAdmin
     from sealpoint.api._watch import StoreWatch, ThreadPage, WatchState
@@ -78,6 +79,7 @@ __all__ = [
     "MovedStore",
     "PasskeyInfo",
     "PolicyAdmin",
+    "PolicyTrial",
     "RestoreAdmin",
     "RestorePlan",
     "Revocation",
@@ -94,6 +96,7 @@ __all__ = [
     "ThreadOutcome",
     "ThreadPage",
     "ThreadRestore",
+    "TriedResume",
     "TrustAdmin",
     "UnverifiedThread",
     "WatchChanges",
@@ -125,6 +128,7 @@ _HOMES = (
     ),
     *(
         "sealpoint.api._policy",
+        "sealpoint.api._policy_trial",
         "sealpoint.api._known_stores",
         "sealpoint.api._key_list",
         "sealpoint.api.checks",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
+from sealpoint.api._policy_trial import PolicyTrial, try_policy
 from sealpoint.api._why import Why, explain_decision, reviewer
 from sealpoint.audit import (
     AuditRecord,
@@ -27,6 +28,7 @@ from sealpoint.gate import (
     Rollouts,
     Thread,
     ThreadSummary,
+    shipped_policy,
     summarize,
 )
 from sealpoint.ids import StoreId
@@ -252,6 +254,24 @@ class Store:
         return verify_store(
             core, progress, lambda _thread: reviewer(core, self._policies, book).take
         )
+
+    def try_policy(self, policy: str | bytes, *, since: datetime) -> PolicyTrial:
+        """Return what a policy would have asked about recorded resumes. Writes nothing.
+
+        Every resume since a time is judged by it again, as `verify` does by the policy of its time,
+        without the approvals and rollouts that there were. Resumes that were refused then left no
+        entry.
+
+        Args:
+            policy: The name of a shipped policy, or the bytes of a policy file.
+            since: The time from which on, with its zone.
+
+        Raises:
+            PolicyInvalid: It is not a policy.
+            UsageError: The time has no zone.
+        """
+        parsed = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
+        return try_policy(self._core, self._policies, self._book, parsed, since)
 
     def audit(
         self,

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint policy`: show, check and apply the policy, which is a file."""
+"""`sealpoint policy`: write, show, check, try and apply the policy, which is a file."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import click
 
-from sealpoint.api import AppliedPolicy, Approvers
-from sealpoint.cli._input_files import read_document
+from sealpoint.api import AppliedPolicy, Approvers, PolicyTrial
+from sealpoint.cli._input_files import read_document, write_document
 from sealpoint.cli.options import VerbGroup, json_option
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import (
+    ask,
+    can_ask,
+    print_code,
     print_document,
     print_fields,
     print_json,
@@ -17,15 +26,23 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.durations import duration_text
-from sealpoint.errors import PolicyInvalid
-from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
+from sealpoint.errors import IntegrityError, PolicyInvalid, UsageError
+from sealpoint.gate import (
+    SHIPPED_POLICIES,
+    Consent,
+    Policy,
+    PolicyAnswers,
+    draft_policy,
+    shipped_policy,
+)
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.views.documents import policy_document
 from sealpoint.views.requests import measure_text
-from sealpoint.views.words import Styled
+from sealpoint.views.words import Styled, count_text, short_hex
 from sealpoint.world import visible
 
+_DAYS_MAX = 3_650
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}
 
 
@@ -75,7 +92,7 @@ def policy_bytes(name: str) -> bytes:
 
 @click.group(cls=VerbGroup)
 def policy() -> None:
-    """Show, check and apply the policy, which decides how saved runs may resume."""
+    """Write, show, check, try and apply the policy, which decides how saved runs may resume."""
 
 
 @policy.command("show")
@@ -104,6 +121,96 @@ def _in_force(where: StoreOptions) -> Policy:
             hint="Only ordinary continuation is allowed; sealpoint policy apply solo changes that.",
         )
     return found
+
+
+_CONSENTS = tuple(map(str, Consent))
+_QUESTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    (
+        "tools",
+        "Who must agree when an agent gets a new tool, a permission or another model?",
+        _CONSENTS,
+    ),
+    ("answers", "Who must agree to each answer that a person gives to an agent?", _CONSENTS),
+    ("code", "Who must agree when changed code or prompts are deployed?", _CONSENTS),
+    ("oldest", "How long may a run wait and then go on unseen? (such as 7d, or any)", ()),
+    ("break-glass", "May a marked person let one run pass alone in an emergency?", ("yes", "no")),
+)
+"""The questions of `policy new`: the option, the words, and the possible answers."""
+_SUGGESTED = {"tools": "one-other", "answers": "nobody", "code": "nobody", "oldest": "30d"}
+
+
+def _answer_option(name: str, words: str, choices: tuple[str, ...]) -> Callable[[Any], Any]:
+    kind = click.Choice(choices) if choices else None
+    return click.option(f"--{name}", type=kind, metavar=None if choices else "AGE", help=words)
+
+
+@policy.command("new")
+@click.argument("file", metavar="FILE")
+@click.option("--name", help="Its name, for people; without it, that of the file.")
+@_answer_option(*_QUESTIONS[0])
+@_answer_option(*_QUESTIONS[1])
+@_answer_option(*_QUESTIONS[2])
+@_answer_option(*_QUESTIONS[3])
+@_answer_option(*_QUESTIONS[4])
+@json_option
+def new(file: str, *, name: str | None, as_json: bool, **given: str | None) -> None:
+    """Write a policy of your own to FILE, from five answers; it applies nothing.
+
+    Asks on a terminal for what the options leave out. The file says at each rule which answer it
+    follows from, and may be edited. An existing file is never replaced.
+    """
+    if Path(file).exists():
+        raise UsageError(
+            f"policy: {file!r} exists already, and was left as it is",
+            hint="Name another file, or remove this one.",
+        )
+    said = {option: _answer(option, words, choices, given) for option, words, choices in _QUESTIONS}
+    oldest = None if said["oldest"] == "any" else said["oldest"]
+    answers = PolicyAnswers(
+        tools=Consent(said["tools"]),
+        answers=Consent(said["answers"]),
+        code=Consent(said["code"]),
+        oldest=oldest,
+        break_glass=said["break-glass"] == "yes",
+    )
+    source = draft_policy(Path(file).stem if name is None else name, answers)
+    write_document(file, source, "policy")
+    found = Policy.parse(source)
+    following = [
+        f"sealpoint policy try {shlex.quote(file)}",
+        f"sealpoint policy apply {shlex.quote(file)}",
+    ]
+    if answers.break_glass:
+        following.append("sealpoint keys add NAME --role operator --break-glass --namespace '*'")
+    if as_json:
+        print_json({"file": file, "answers": said, **policy_document(found), "next": following})
+        return
+    print_line((Styled("Written", "good"), f": {visible(file)}, a good policy."))
+    print_line("See what it would have asked in the last 30 days, then put it in force:")
+    print_code(following)
+
+
+def _answer(
+    option: str, words: str, choices: tuple[str, ...], given: Mapping[str, str | None]
+) -> str:
+    """Return the answer that was given as an option, or ask for it.
+
+    Raises:
+        UsageError: It was not given, and nobody can be asked; or it is not an answer.
+    """
+    answer = given[option.replace("-", "_")]
+    if answer is None and can_ask():
+        suggested = _SUGGESTED.get(option, "no")
+        listed = f" [{', '.join(choices)}]" if choices else ""
+        answer = ask(f"{words}{listed} ({suggested})") or suggested
+    if answer is None:
+        raise UsageError(
+            f"policy: --{option} is needed where no terminal can ask: {words}",
+            hint=f"Give --{option}" + (f" {'|'.join(choices)}." if choices else " AGE."),
+        )
+    if choices and answer not in choices:
+        raise UsageError(f"policy: expected one of {', '.join(choices)}, found {answer[:64]!r}")
+    return answer
 
 
 @policy.command("check")
@@ -135,8 +242,81 @@ def check(file: str, *, as_json: bool) -> None:
     )
 
 
+@policy.command("try")
+@click.argument("file", metavar="FILE|dev|solo|team|strict")
+@click.option(
+    "--days",
+    type=click.IntRange(1, _DAYS_MAX),
+    default=30,
+    show_default=True,
+    help="How many days back.",
+)
+@store_options("namespace")
+@json_option
+def try_(file: str, *, days: int, where: StoreOptions, as_json: bool) -> None:
+    """Show what a policy would have asked about the resumes of the last days.
+
+    Writes nothing. Every recorded resume is judged by FILE, as if nobody had approved anything.
+    The exit status is 30 if a thread does not verify.
+    """
+    source = policy_bytes(file)
+    Policy.parse(source)  # a fault of the file comes before the store is opened
+    with where.reading() as store, working("judging the recorded resumes"):
+        now = datetime.now(UTC)
+        found = store.try_policy(source, since=now - timedelta(days=days))
+        namespace = store.namespace
+    if as_json:
+        print_json(
+            {
+                "namespace": namespace,
+                "policy": policy_document(found.policy),
+                "since": found.since,
+                "resumes": found.resumes,
+                "asking": len(found.asking),
+                "differing": found.differing,
+                "found": [each.as_dict() for each in found.found],
+                "failures": [{"thread": name, "message": words} for name, words in found.failures],
+            }
+        )
+    else:
+        _print_trial(found, days)
+    if found.failures:
+        click.get_current_context().exit(IntegrityError.exit_status)
+
+
+def _print_trial(found: PolicyTrial, days: int) -> None:
+    groups: dict[tuple[str, str, tuple[str, ...], str, bool], int] = {}
+    for each in found.asking:
+        # What one rollout covers is one question, however many threads resumed.
+        day, deploy = f"{each.at:%Y-%m-%d}", short_hex(each.world) if each.world else "none"
+        key = day, deploy, each.rules, str(each.asks), each.is_of_a_deploy
+        groups[key] = groups.get(key, 0) + 1
+    if groups:
+        print_table(
+            ("day", "world", "resumes", "asks for", "about", "how often"),
+            [
+                (day, deploy, str(count), asks, ", ".join(rules), "once" if once else "each")
+                for (day, deploy, rules, asks, once), count in groups.items()
+            ],
+        )
+        print_line("")
+    told = count_text(found.resumes, "resume")
+    print_line(
+        f"{told} in {days} days; the policy '{visible(found.policy.name)}' would have asked about "
+        f"{len(found.asking):,}, and differently than the policy of the time about "
+        f"{found.differing:,}."
+    )
+    if any(once for *_, once in groups):
+        print_line("'once': one rollout covers all threads, and later worlds with the same change.")
+    if found.failures:
+        print_line((Styled("NOT READABLE", "bad"), f": {len(found.failures):,} of the threads"))
+        print_table(
+            ("thread", "message"), [(visible(name), visible(said)) for name, said in found.failures]
+        )
+
+
 @policy.command("apply")
-@click.argument("file", metavar="FILE|dev|solo|team")
+@click.argument("file", metavar="FILE|dev|solo|team|strict")
 @click.option(
     "--namespace",
     default=ANY_NAMESPACE,

@@ -27,6 +27,7 @@ from sealpoint.gate._policy import (
     Rule,
     shipped_policy,
 )
+from sealpoint.gate._policy_draft import Consent, PolicyAnswers, draft_policy
 from sealpoint.gate._request_list import RequestList, Requests, split_answers
 from sealpoint.gate._requests import (
     Request,
@@ -59,6 +60,7 @@ __all__ = [
     "RULE_WORDS",
     "SHIPPED_POLICIES",
     "AdapterThread",
+    "Consent",
     "Decision",
     "Facts",
     "GrantFacts",
@@ -69,6 +71,7 @@ __all__ = [
     "PlannedWorld",
     "Policies",
     "Policy",
+    "PolicyAnswers",
     "Reason",
     "Request",
     "RequestList",
@@ -92,6 +95,7 @@ __all__ = [
     "can_be_approved",
     "compared_reasons",
     "decide",
+    "draft_policy",
     "make_request",
     "read_statuses",
     "require_break_glass_allowed",

@@ -166,6 +166,9 @@ class Reviewer:
         """The position of the newest handoff that other people approved."""
         self.release: Release | None = None
         """The release of the last entry, made again; None if the entry was not a resume."""
+        self.judged: tuple[Facts, Policy | None] | None = None
+        """The facts about the last entry, and the policy that judges it; None if the entry was not
+        a resume of a checkpoint, or they are not known."""
 
     def take(self, step: ChainStep) -> tuple[str, ...]:
         """Review the next verified entry.
@@ -177,7 +180,7 @@ class Reviewer:
         header = entry.header
         roster = chain.roster_at(header.roster)
         unjustified: tuple[str, ...] = ()
-        self.release = None
+        self.release = self.judged = None
         if header.epoch != self._epoch:
             self._asked.clear()  # a restore makes every earlier request void
             self._epoch = header.epoch
@@ -337,6 +340,7 @@ class Reviewer:
         return None if place is None else self._allowed.get(place.session, place.world)
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
+        self.judged = facts, resume.policy
         told = set(resume.body.rules)
         if unknown := told - {str(rule) for rule in Rule}:
             yield f"a resume: it tells rules that no policy has: {_listed(unknown)}"
