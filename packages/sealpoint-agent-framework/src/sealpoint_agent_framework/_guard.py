@@ -32,8 +32,9 @@ from agent_framework import (
 
 from sealpoint.adapters.guarded_runs import GuardedRuns, entered_off_loop, to_display_json
 from sealpoint.adapters.object_search import Memory
+from sealpoint.adapters.world_parts import watched_values
 from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, UsageError
-from sealpoint.world import World
+from sealpoint.world import JSON, World
 from sealpoint_agent_framework._storage import (
     Known,
     RestingStorage,
@@ -68,6 +69,7 @@ def guard(
     idempotent: Collection[str] = (),
     accept_unsealed: Collection[str] = (),
     files: Iterable[str | PurePath] = (),
+    watch: Mapping[str, JSON] | None = None,
 ) -> _W:
     """The same workflow, behind the gate from this call on.
 
@@ -87,6 +89,8 @@ def guard(
         accept_unsealed: The unsealed sources that agents may read: `memory` for a history or
             another memory outside of the session, `remote` for agents that run elsewhere.
         files: Data files of the world, such as prompts, or folders of them; read at each run.
+        watch: Values that decide what the workflow does, such as a limit, by name. They are part of
+            the world, in the class `other`, and are read at each run.
 
     Raises:
         UsageError: The actor is missing, the value is not a workflow or has run already, it lacks
@@ -124,6 +128,7 @@ def guard(
         idempotent=frozenset(idempotent),
         unsealed=check_names(accept_unsealed),
         files=tuple(files),
+        watched=watched_values(watch, world),
     )
     gate.world(workflow)  # what cannot be told is said now, and not in the first run
     workflow.__class__ = _class_of(cast("Any", type(workflow)))
@@ -236,6 +241,7 @@ class WorkflowGate:
         idempotent: frozenset[str] = frozenset(),
         unsealed: frozenset[str] = frozenset(),
         files: tuple[str | PurePath, ...] = (),
+        watched: Mapping[str, JSON] | None = None,
     ) -> None:
         self.storage = storage
         self.last: str | None = None
@@ -249,6 +255,8 @@ class WorkflowGate:
         """The sources that the workflow may read without a seal."""
         self._files = files
         """The data files that are part of the world."""
+        self._watched = watched
+        """The values that are part of the world."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(storage.store)
         self._running = threading.Lock()
@@ -264,7 +272,9 @@ class WorkflowGate:
             UsageError: It reads an unsealed source that is not accepted.
             WorldInvalid: It has more than a world can hold.
         """
-        found, self._memory = world_again(workflow, self._memory, tools=tools, files=self._files)
+        found, self._memory = world_again(
+            workflow, self._memory, tools=tools, files=self._files, watched=self._watched
+        )
         require_accepted(found, self._unsealed)
         if self._world is None:
             return found

@@ -137,6 +137,7 @@ def world_again(
     *,
     tools: Any = None,
     files: Iterable[str | PurePath] = (),
+    watched: Mapping[str, JSON] | None = None,
 ) -> tuple[World, Memory]:
     """The world of a workflow that may have been analyzed before, and the results for next time.
 
@@ -145,6 +146,7 @@ def world_again(
         before: The results of the previous analysis.
         tools: Tools among the arguments of one run.
         files: Data files of the application.
+        watched: Values that the application watches.
 
     Raises:
         WorldInvalid: The workflow has more than a world can hold, or a file does not exist.
@@ -153,7 +155,7 @@ def world_again(
     found = _WorkflowWorld(workflow, [], memory)
     if tools is not None:
         found.add_tools(normalize_tools(tools))
-    return found.world({}, declared_files(files)), memory
+    return found.world(watched or {}, declared_files(files)), memory
 
 
 # ---------------------------------------------------------------------- the parts

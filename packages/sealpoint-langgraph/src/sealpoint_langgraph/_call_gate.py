@@ -28,7 +28,7 @@ from sealpoint.adapters.object_search import Memory
 from sealpoint.codec import Registry
 from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint.gate import Thread
-from sealpoint.world import World
+from sealpoint.world import JSON, World
 from sealpoint_langgraph._checkpoint_writes import RESUME
 from sealpoint_langgraph._configuration import (
     DELIBERATE,
@@ -397,6 +397,7 @@ class CallGate:
         idempotent: frozenset[str] = frozenset(),
         unsealed: frozenset[str] = frozenset(),
         files: tuple[str | PurePath, ...] = (),
+        watched: Mapping[str, JSON] | None = None,
     ) -> None:
         self.saver = saver
         self.actor = actor
@@ -408,6 +409,8 @@ class CallGate:
         """The sources that the graph may read without a seal."""
         self._files = files
         """The data files that are part of the world."""
+        self._watched = watched
+        """The values that are part of the world."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(saver.store)
 
@@ -423,7 +426,7 @@ class CallGate:
         """
         if self._world is not None:
             return self._world
-        world, self._memory = world_again(graph, self._memory, self._files)
+        world, self._memory = world_again(graph, self._memory, self._files, self._watched)
         return world
 
     def entry(self, graph: Any, config: RunnableConfig) -> _Entry:

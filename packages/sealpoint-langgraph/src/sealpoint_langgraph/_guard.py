@@ -36,9 +36,10 @@ from langchain_core.runnables.config import (
 from langgraph.pregel import Pregel
 
 from sealpoint.adapters.guarded_runs import entered_off_loop
+from sealpoint.adapters.world_parts import watched_values
 from sealpoint.api import Store
 from sealpoint.errors import UsageError
-from sealpoint.world import World
+from sealpoint.world import JSON, World
 from sealpoint_langgraph._call_gate import CallGate, PauseControl
 from sealpoint_langgraph._configuration import (
     DELIBERATE,
@@ -66,6 +67,7 @@ def guard(
     idempotent: Collection[str] = (),
     accept_unsealed: Collection[str] = (),
     files: Iterable[str | PurePath] = (),
+    watch: Mapping[str, JSON] | None = None,
 ) -> _G:
     """The same graph, behind the gate.
 
@@ -86,6 +88,8 @@ def guard(
             `memory` for a long-term memory, `remote` for graphs that run elsewhere.
         files: Data files that are part of the world, such as prompts, or folders of them; read at
             each run.
+        watch: Values that decide what the graph does, such as a limit, by name. They are part of
+            the world, in the class `other`, and are read at each run.
 
     Raises:
         UsageError: The actor is missing, the graph is not compiled or lacks one of the nodes, the
@@ -110,6 +114,7 @@ def guard(
         idempotent=frozenset(idempotent),
         unsealed=accepted,
         files=tuple(files),
+        watched=watched_values(watch, world),
     )
     # Report capabilities that cannot be determined and types that cannot be saved now, and not in
     # the first run.

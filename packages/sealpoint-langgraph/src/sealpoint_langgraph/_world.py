@@ -104,6 +104,7 @@ def world_again(
     graph: Pregel[Any, Any, Any, Any],
     before: Memory | None,
     files: Iterable[str | PurePath] = (),
+    watched: Mapping[str, JSON] | None = None,
 ) -> tuple[World, Memory]:
     """The world of a graph that may have been analyzed before, and the results for next time.
 
@@ -111,12 +112,13 @@ def world_again(
         graph: The graph.
         before: The results of the previous analysis.
         files: Data files of the application.
+        watched: Values that the application watches.
 
     Raises:
         WorldInvalid: The graph has more than a world can hold, or a file does not exist.
     """
     memory = Memory(before)
-    return _World(graph, [], memory).world({}, declared_files(files)), memory
+    return _World(graph, [], memory).world(watched or {}, declared_files(files)), memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

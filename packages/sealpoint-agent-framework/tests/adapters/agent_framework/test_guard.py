@@ -408,3 +408,16 @@ def test_what_to_install_is_said() -> None:
     assert "sealpoint-agent-framework" in told
     told = str(extra_missing("sealpoint_agent_framework", packages, older))
     assert f"found release {version('agent-framework-core')}, which lacks" in told
+
+
+def test_watched_values_are_part_of_the_world(payments: Payments, storage: Any) -> None:
+    """By their names, and not beside a world that is declared."""
+    made: Any = guard(payments.build(), storage, actor="dev", watch={"limit": 100})
+    other: Any = payments.build()
+    unnamed: Any = [100]
+
+    assert made._sealpoint_gate.world(made).leaves()["extra.watch.limit"] == 100
+    with pytest.raises(UsageError, match="cannot be combined"):
+        guard(other, storage, actor="dev", watch={"limit": 1}, world={"tools": ["pay"]})
+    with pytest.raises(UsageError, match="watch="):
+        guard(other, storage, actor="dev", watch=unnamed)

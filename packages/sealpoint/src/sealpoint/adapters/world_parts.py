@@ -51,6 +51,7 @@ from sealpoint.config import (
     read_application,
     read_data_files,
 )
+from sealpoint.errors import UsageError
 from sealpoint.world import JSON, Code, Tool, World
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "put",
     "settings_of",
     "text_for_world",
+    "watched_values",
 ]
 
 _ABSENT: Any = object()
@@ -542,6 +544,34 @@ def declared_files(files: Iterable[str | PurePath]) -> dict[str, str]:
         WorldInvalid: A file is missing, or two have the same name.
     """
     return {f"file {name}": text for name, text in read_data_files(files).items()}
+
+
+def watched_values(watch: Mapping[str, JSON] | None, world: object = None) -> dict[str, JSON]:
+    """Return the values that an application watches, as other values of its world.
+
+    Values come with names, because a value alone does not tell one: equal numbers and texts are
+    often one object.
+
+    Args:
+        watch: The values, by name.
+        world: The world that the application declares itself, which would leave them out.
+
+    Raises:
+        UsageError: They have no names, or the application declares its own world.
+    """
+    if watch is None:
+        return {}
+    if not isinstance(watch, Mapping) or not all(type(name) is str and name for name in watch):
+        raise UsageError(
+            f"guard: watch= expected values by name, found {type(watch).__name__}",
+            hint='Name each value: guard(..., watch={"limit": LIMIT})',
+        )
+    if watch and world is not None:
+        raise UsageError(
+            "guard: watch= and world= cannot be combined: a declared world is all that counts",
+            hint="Put the values into the world that you declare: World(..., extra={...})",
+        )
+    return {f"watch.{name}": value for name, value in watch.items()}
 
 
 def model_settings(
