@@ -19,9 +19,9 @@ from sealpoint.cli.terminal import (
 from sealpoint.errors import UsageError
 from sealpoint.gate import SignedAnswer, Thread
 from sealpoint.views.answer_forms import (
-    AskedQuestion,
     FieldKind,
     FormField,
+    QuestionForm,
     answer_to,
     questions_of,
     read_answer,
@@ -79,7 +79,7 @@ def answer(
     _print(signed, as_json=as_json)
 
 
-def _given(questions: tuple[AskedQuestion, ...], values: tuple[str, ...], text: str | None) -> Any:
+def _given(questions: tuple[QuestionForm, ...], values: tuple[str, ...], text: str | None) -> Any:
     """Return the answer that the options give; None if they give none."""
     if text is None and not values:
         return None
@@ -104,7 +104,7 @@ def _json(text: str) -> Any:
         ) from exc
 
 
-def _asked(thread: Thread, questions: tuple[AskedQuestion, ...], *, as_json: bool) -> Any:
+def _asked(thread: Thread, questions: tuple[QuestionForm, ...], *, as_json: bool) -> Any:
     """Ask a person on the terminal."""
     if as_json or not can_ask():
         raise UsageError(

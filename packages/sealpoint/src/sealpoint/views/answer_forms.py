@@ -17,6 +17,16 @@ from typing import Any
 from sealpoint.errors import UsageError
 from sealpoint.world import visible
 
+__all__ = [
+    "FieldKind",
+    "FormField",
+    "QuestionForm",
+    "answer_to",
+    "each_question",
+    "questions_of",
+    "read_answer",
+]
+
 _LEVELS_MAX = 4
 _FIELDS_MAX = 64
 _OPTIONS_MAX = 64
@@ -68,7 +78,7 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedQuestion:
+class QuestionForm:
     """One of the questions of a thread, with the form of its answer."""
 
     id: str | None
@@ -78,7 +88,7 @@ class AskedQuestion:
     form: FormField
 
 
-def questions_of(question: Any) -> tuple[AskedQuestion, ...]:
+def questions_of(question: Any) -> tuple[QuestionForm, ...]:
     """Return the questions that a thread waits with.
 
     Args:
@@ -86,14 +96,14 @@ def questions_of(question: Any) -> tuple[AskedQuestion, ...]:
     """
     found = [*each_question(question)]
     if None in (ids := {id_ for id_, _, _ in found}) or not 0 < len(ids) == len(found):
-        return (AskedQuestion(id=None, value=question, form=_form(question, None, "answer")),)
+        return (QuestionForm(id=None, value=question, form=_form(question, None, "answer")),)
     return tuple(
-        AskedQuestion(id=id_, value=value, form=_form(value, schema, f"answer-{place}"))
+        QuestionForm(id=id_, value=value, form=_form(value, schema, f"answer-{place}"))
         for place, (id_, value, schema) in enumerate(found)
     )
 
 
-def read_answer(questions: Sequence[AskedQuestion], filled: Mapping[str, str]) -> Any:
+def read_answer(questions: Sequence[QuestionForm], filled: Mapping[str, str]) -> Any:
     """Return the answer that a filled form gives, in the form that a signed answer has.
 
     Raises:
@@ -102,7 +112,7 @@ def read_answer(questions: Sequence[AskedQuestion], filled: Mapping[str, str]) -
     return answer_to(questions, [_read(each.form, filled) for each in questions])
 
 
-def answer_to(questions: Sequence[AskedQuestion], values: Sequence[Any]) -> Any:
+def answer_to(questions: Sequence[QuestionForm], values: Sequence[Any]) -> Any:
     """Return the answer with these values, one for each question."""
     if len(questions) == 1 and questions[0].id is None:
         return values[0]
