@@ -45,8 +45,6 @@ class TableRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Columns that are runtime."""
     free: frozenset[str] = frozenset()
     """Columns that are not compared."""
-    journals: frozenset[tuple[str, ...]] = frozenset()
-    """Beginnings of the keys of rows that are not compared."""
     quiet: frozenset[str] = frozenset()
     """Paths in JSON columns that are runtime."""
     completes: frozenset[str] = frozenset()

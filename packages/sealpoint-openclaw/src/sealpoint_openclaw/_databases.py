@@ -229,8 +229,6 @@ class _TableReader:
         keys = []
         shown: dict[str, Mapping[str, Any]] = {}
         for row in self._select_after(mark):
-            if self._is_journal(row):
-                continue
             digest = self._digest(row)
             key = self._key_text(row, digest, rows)
             keys.append(key)
@@ -243,12 +241,6 @@ class _TableReader:
                 shown[key] = dict(self._shown(row))
         self.mark = self._next_mark(len(rows), after=frozenset(keys[-_TAIL:]))
         return Table(rows=rows, partial=partial, whole=whole, shown=shown)
-
-    def _is_journal(self, row: Sequence[Any]) -> bool:
-        return any(
-            all(row[at] == part for at, part in zip(self._key_places, start, strict=False))
-            for start in self._rule.journals
-        )
 
     def digest(self) -> bytes:
         """Return one digest of all rows, in the order of the table."""

@@ -176,16 +176,6 @@ ATTACKS = (
         "table agent_databases of",
     ),
     Attack(
-        "a memory is prepared to be promoted",
-        _sql(
-            STATE,
-            "INSERT INTO plugin_state_entries VALUES"
-            " ('memory-core', 'short-term-recall', 'memory:1', '{\"recallCount\": 9}', 1, NULL)",
-        ),
-        StateChanged,
-        "table plugin_state_entries of",
-    ),
-    Attack(
         "a secret is exchanged",
         _sql(
             STATE,
