@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of a gateway's state, with author and time: each seal, compared with the last.
+"""The changes of a gateway's state, with time and author: each seal, compared with the last one.
 
 A change lies between two seals. Its author depends on what the guard saw of that time.
 
@@ -64,18 +64,18 @@ class ChangeRecord:
     time: datetime
     """The time of the first seal with it."""
     name: str
-    """The changed object, as people call it."""
+    """The thing that changed, as people call it."""
     former: str
     """Its name before; empty: the same."""
     change: Change
     values: tuple[str, ...]
-    """The values that a world shows of the change; without that, the digests before and after."""
+    """The part of the change that a world shows; without that, the digests before and after."""
     place: str
     row: str | None
     state_class: StateClass
     origin: Origin
     who: str
-    """The author, in words."""
+    """Its author, in words."""
     reason: str
     """Why the change was accepted or made, as someone said; empty: nobody did."""
     approvers: tuple[str, ...]
@@ -107,7 +107,7 @@ class ChangeRecord:
 
     @property
     def author(self) -> str:
-        """The author, the approvers, and the reason."""
+        """Its author, the people who approved it, and the reason."""
         approved = f"approved by {', '.join(sorted(self.approvers))}" if self.approvers else ""
         own = self.origin in {
             Origin.OUTSIDE,
@@ -136,7 +136,7 @@ class _Log:
         self._guard = guard
         self._watch = watch
         self._approvers: defaultdict[str, list[str]] = defaultdict(list)
-        """The approvers of each request, as far as the log has come."""
+        """The people who approved each request, as far as the log has come."""
         self._sessions: dict[int, TimelineEntry] = {}
         self._allowed: tuple[World | None, TimelineEntry] | None = None
         """The world in which the last change of it ends, and the decision that allowed it. While a
@@ -186,7 +186,8 @@ class _Log:
         for each in [*_versions(before.world, after.world), *found]:
             is_exact = each.state_class is StateClass.EXACT
             world, allowed = self._allowed if is_exact else (after.world, decision)
-            shown = describe(each, before.world, world)
+            old, new = (_row_digest(each, seal.inventory) for seal in (before, after))
+            shown = describe(each, (before.world, old), (world, new))
             if shown.is_part and shown.name in parts:
                 continue  # a plugin of 10,000 files is one
             parts.add(shown.name)
@@ -289,15 +290,19 @@ def _digests(each: Difference, before: Seal, after: Seal) -> tuple[str, ...]:
     if each.change is not Change.CHANGED:
         return ()
     found = [_digest(each, seal.inventory) for seal in (before, after)]
-    return () if None in found else (" -> ".join(str(text) for text in found),)
+    old, new = found
+    return () if old is None or new is None or old == new else (f"{old} -> {new}",)
 
 
 def _digest(each: Difference, inventory: Inventory) -> str | None:
     kind, _, name = each.place.partition(" ")
-    digest = inventory.files.get(name) if kind == "file" else None
-    if kind == "table" and each.row is not None:
-        table, _, path = name.partition(" of ")
-        database = inventory.databases.get(path)
-        rows = None if database is None else database.tables.get(table)
-        digest = None if rows is None else rows.whole.get(each.row, rows.rows.get(each.row))
+    digest = inventory.files.get(name) if kind == "file" else _row_digest(each, inventory)
     return None if digest is None else digest.hex()[:_HEX_SHOWN]
+
+
+def _row_digest(each: Difference, inventory: Inventory) -> bytes | None:
+    """Return the digest of a row with a key, as a world has it."""
+    table, _, path = each.place.removeprefix("table ").partition(" of ")
+    database = inventory.databases.get(path)
+    rows = None if database is None else database.tables.get(table)
+    return None if rows is None or each.row is None else rows.rows.get(each.row)

@@ -105,19 +105,26 @@ def read_world(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """The name of a changed thing, and what worlds show of the change."""
+    """The name of a thing that changed, and the part of the change that worlds show."""
 
     name: str
     former: str = ""
     """Its name before, if that is another."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """The part of it that one world shows."""
     values: tuple[str, ...] = ()
+    """The differences between two worlds."""
     is_part: bool = False
     """Whether it is a plugin, a hook or a skill, of which several files may have changed."""
 
 
-def describe(difference: Difference, before: World | None, after: World | None) -> Described:
-    """Describe a change by the worlds before and after it."""
-    old, new = (_described(difference, world) for world in (before, after))
+def describe(
+    difference: Difference,
+    before: tuple[World | None, bytes | None],
+    after: tuple[World | None, bytes | None],
+) -> Described:
+    """Describe a change by the worlds before and after it, and the digests of the row there."""
+    old, new = (_described(difference, *each) for each in (before, after))
     values = []
     for key in dict.fromkeys([*old.facts, *new.facts]):
         one, other = old.facts.get(key), new.facts.get(key)
@@ -134,59 +141,59 @@ def describe(difference: Difference, before: World | None, after: World | None) 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Leaf:
-    """The fields of a thing that a world shows."""
-
-    name: str
-    facts: Mapping[str, str] = field(default_factory=dict)
-    is_part: bool = False
-
-
-def _described(each: Difference, world: World | None) -> _Leaf:
+def _described(each: Difference, world: World | None, digest: bytes | None) -> Described:
     """Return what a world shows of the thing that changed."""
     world = World() if world is None else world
     kind, _, rest = each.place.partition(" ")
     if each.place.startswith(VERSION):
         version = world.runtime.get(each.place.removeprefix(VERSION))
-        return _Leaf(name=each.place, facts={} if version is None else {"": version})
+        return Described(name=each.place, facts={} if version is None else {"": version})
     if kind == "file" and (part := _PART.match(rest)):
         word = "skill" if "skills/" in part[0] else "plugin"
-        return _Leaf(name=f"{word} {part[0].rpartition('/')[2]} ({part[0]})", is_part=True)
+        return Described(name=f"{word} {part[0].rpartition('/')[2]} ({part[0]})", is_part=True)
     if kind == "file" and rest == _CONFIG:
-        return _Leaf(name=each.place, facts=dict(_shown_settings(world)))
+        return Described(name=each.place, facts=dict(_shown_settings(world)))
     if kind != "table" or each.row is None:
-        return _Leaf(name=each.place)
+        return Described(name=each.place)
     table, _, path = rest.partition(" of ")
     is_state = path == STATE_DATABASE
     label = table_rule(DatabaseKind.STATE if is_state else DatabaseKind.AGENT, table).label
     place = "" if is_state else f" of {_plain(path)}"
     if not label:
-        return _Leaf(name=f"{each.place}, row {shown_row(each.row)}")
-    return _row_leaf(world, table, label, each.row, place)
+        return Described(name=f"{each.place}, row {shown_row(each.row)}")
+    return _row_leaf(world, table, (label, each.row, place), "" if digest is None else digest.hex())
 
 
-def _row_leaf(world: World, table: str, label: str, row: str, place: str) -> _Leaf:
-    """Return what a world shows of a row of a table whose rows have a name for people."""
+def _row_leaf(world: World, table: str, called: tuple[str, str, str], digest: str) -> Described:
+    """Return what a world shows of a row of a table whose rows have a name for people.
+
+    The leaf is found by the digest of the row: a name may imitate that of another row.
+    """
+    label, row, place = called
     try:
         key = _row_name(row, {})
     except ValueError:  # of an ordered table, which is never in a world
-        return _Leaf(name=f"{label} {shown_row(row)}{place}")
-    leaves = [*((text, None) for text in world.permissions), *world.topology.items()]
-    for text, value in leaves:
-        for end in (f"({key}){place}", f"{label} {key}{place}"):
-            if not text.startswith(f"{label} ") or end not in text:
-                continue
-            name = text[: text.index(end) + len(end)]
-            rest = text.removeprefix(name).rpartition(", row ")[0].removeprefix(", ")
-            facts = {"": rest} if rest else {}
-            if isinstance(value, Mapping):
-                facts = {key: str(shown) for key, shown in value.items() if key != "row"}
+        return Described(name=f"{label} {shown_row(row)}{place}")
+    for text in world.permissions:
+        if digest and text.startswith(f"{label} ") and text.endswith(f", row {digest[:16]}"):
+            name = _title(text, key, place)
+            shown = text.removeprefix(name).rpartition(", row ")[0].removeprefix(", ")
+            facts = {"": shown} if shown else {}
             if table == _EXEC_POLICY:
                 rules = [each for each in world.permissions if each.startswith(f"{label} of ")]
                 facts = dict.fromkeys(rules, "")
-            return _Leaf(name=name, facts=facts)
-    return _Leaf(name=f"{label} {key}{place}")
+            return Described(name=name, facts=facts)
+    for name, value in world.topology.items():
+        if isinstance(value, Mapping) and digest and value.get("row") == digest:
+            facts = {key: str(shown) for key, shown in value.items() if key != "row"}
+            return Described(name=name, facts=facts)
+    return Described(name=f"{label} {key}{place}")
+
+
+def _title(text: str, key: str, place: str) -> str:
+    """Return the name of a row in the text of a permission, which ends with its key."""
+    end = f"({key}){place}"
+    return text[: text.index(end) + len(end)] if end in text else text.partition(", ")[0]
 
 
 def _shown_settings(world: World) -> Iterator[tuple[str, str]]:

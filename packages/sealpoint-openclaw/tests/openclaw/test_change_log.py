@@ -57,6 +57,21 @@ def test_a_job_is_found_by_both_of_its_names(recorded: Recorded) -> None:
     assert paid.since == renamed.time
 
 
+def test_a_device_that_is_called_like_another_is_not_taken_for_it(recorded: Recorded) -> None:
+    """Its name ends with the id of the other one."""
+    named = "INSERT INTO device_pairing_paired (device_id, public_key, display_name, roles_json,"
+    named += " scopes_json, approved_scopes_json, tokens_json, created_at_ms, approved_at_ms)"
+    named += " VALUES (?, 'key', ?, '[]', ?, '[]', '{}', 1, 1)"
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.sql(STATE, named, "evil", "Ann (ann1), good", '["operator.admin"]')
+        recorded.sql(STATE, named, "ann1", "Ann", "[]")
+        watch.end(crashed=False)
+    (honest,) = [each for each in _log(recorded, "device") if each.row == '["ann1"]']
+
+    assert honest.name == "device Ann (ann1)"
+    assert "operator.admin" not in honest.text
+
+
 def test_an_edit_while_it_was_stopped_has_no_author(recorded: Recorded) -> None:
     """The person who accepted it is named, and why."""
     recorded.write("workspace/AGENTS.md", "Be brief.\n")
