@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of the demos, and its people: the policy `strict`, and two who approve with own keys."""
+"""The store of the demos, and its people: the policy `strict`, two approvers with own keys."""
 
 import io
 from collections.abc import Iterator

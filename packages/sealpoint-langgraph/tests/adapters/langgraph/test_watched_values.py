@@ -32,7 +32,7 @@ def _guarded(store: Any, **named: Any) -> Any:
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
     """A store under the policy `team`."""
-    places = {"config_dir": tmp_path / "keys", "state_dir": tmp_path / "anchor"}
+    places: dict[str, Any] = {"config_dir": tmp_path / "keys", "state_dir": tmp_path / "anchor"}
     url = f"sqlite:///{tmp_path / 'disk' / 'agents.db'}"
     (tmp_path / "disk").mkdir()
     sealpoint.init(url, policy="team", **places)

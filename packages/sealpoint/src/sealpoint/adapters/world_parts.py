@@ -561,7 +561,8 @@ def watched_values(watch: Mapping[str, JSON] | None, world: object = None) -> di
     """
     if watch is None:
         return {}
-    if not isinstance(watch, Mapping) or not all(type(name) is str and name for name in watch):
+    given: Any = watch  # an application without a type checker may give anything
+    if not isinstance(given, Mapping) or not all(type(name) is str and name for name in given):
         raise UsageError(
             f"guard: watch= expected values by name, found {type(watch).__name__}",
             hint='Name each value: guard(..., watch={"limit": LIMIT})',

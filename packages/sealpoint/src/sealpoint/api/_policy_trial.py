@@ -40,9 +40,9 @@ class TriedResume:
     rules: tuple[str, ...]
     """The rules of the tried policy that would have asked for something."""
     asks: Measure
-    """What the tried policy would have asked for."""
+    """The measure of the tried policy."""
     asked: Measure
-    """What the policy of that time asked for."""
+    """The measure of the policy of that time."""
     differences: tuple[str, ...]
     """How the world differs from that of the checkpoint, one line each."""
 
@@ -63,7 +63,7 @@ class TriedResume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTrial:
-    """What a policy would have asked about the resumes of a store."""
+    """The result of trying a policy on the resumes of a store."""
 
     policy: Policy
     since: datetime
@@ -142,7 +142,7 @@ def _asked(facts: Facts, policy: Policy | None) -> tuple[Measure, tuple[str, ...
     told = tuple(rule for rule in facts.told if rule is not Rule.OLD_AGE)
     bare = replace(facts, deliberate=None, grant=None, rollouts=(), told=told, living_session=None)
     measures = {each.rule: each.measure for each in decide(bare, policy).reasons}
-    # A measure that only records is no question, and an ordinary continuation has none.
+    # A measure that only records asks nothing, and an ordinary continuation has no measure.
     asks = max(measures.values(), default=Measure.RECORD)
     asks = Measure.RECORD if asks.passes else asks
     return asks, tuple(rule for rule, each in measures.items() if not each.passes)

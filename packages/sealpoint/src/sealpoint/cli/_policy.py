@@ -132,7 +132,7 @@ _QUESTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("answers", "Who must agree to each answer that a person gives to an agent?", _CONSENTS),
     ("code", "Who must agree when changed code or prompts are deployed?", _CONSENTS),
-    ("oldest", "How long may a run wait and then go on unseen? (such as 7d, or any)", ()),
+    ("oldest", "How long may a run wait before its resume is reviewed? (such as 7d, or any)", ()),
     ("break-glass", "May a marked person let one run pass alone in an emergency?", ("yes", "no")),
 )
 """The questions of `policy new`: the option, the words, and the possible answers."""

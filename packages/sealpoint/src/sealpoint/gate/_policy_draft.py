@@ -18,7 +18,7 @@ from sealpoint.gate._policy import Measure, Policy, Rule, shipped_policy
 
 @unique
 class Consent(StrEnum):
-    """Who must agree to something."""
+    """The people who must agree to something."""
 
     NOBODY = "nobody"
     A_REASON = "a-reason"
@@ -63,11 +63,11 @@ class PolicyAnswers:
     """The answers of a team about its runs."""
 
     tools: Consent
-    """Who must agree to new or changed tools, permissions, models and watched values."""
+    """For new or changed tools, permissions, models and watched values."""
     answers: Consent
-    """Who must agree to each answer to a question of a run."""
+    """For each answer to a question of a run."""
     code: Consent
-    """Who must agree to a deploy of changed code, prompts or steps."""
+    """For a deploy of changed code, prompts or steps."""
     oldest: str | None
     """The age up to which a run may wait and then resume like any other; None: any age."""
     break_glass: bool
