@@ -89,8 +89,7 @@ def guard(
         accept_unsealed: The unsealed sources that agents may read: `memory` for a history or
             another memory outside of the session, `remote` for agents that run elsewhere.
         files: Data files of the world, such as prompts, or folders of them; read at each run.
-        watch: Values that decide what the workflow does, such as a limit, by name. They are part of
-            the world, in the class `other`, and are read at each run.
+        watch: Values of the world by name, such as a limit, of the class `other`; read at each run.
 
     Raises:
         UsageError: The actor is missing, the value is not a workflow or has run already, it lacks
@@ -116,11 +115,7 @@ def guard(
         )
     _require_unused(workflow)
     _require_unguarded_parts(workflow)
-    names = {workflow.name, *getattr(workflow, "executors", ())}
-    if unknown := sorted(set(idempotent) - names):
-        raise UsageError(
-            f"guard: idempotent= names {unknown[0]!r}, and the workflow has no such executor"
-        )
+    _require_known(workflow, idempotent)
     gate = WorkflowGate(
         storage,
         actor,
@@ -170,6 +165,14 @@ def _require_unguarded_parts(workflow: Any) -> None:
                 f"guard: the workflow inside of executor {executor.id!r} is guarded itself",
                 hint="Guard the outermost workflow alone: what lies inside runs in its name.",
             )
+
+
+def _require_known(workflow: Any, idempotent: Collection[str]) -> None:
+    names = {workflow.name, *getattr(workflow, "executors", ())}
+    if unknown := sorted(set(idempotent) - names):
+        raise UsageError(
+            f"guard: idempotent= names {unknown[0]!r}, and the workflow has no such executor"
+        )
 
 
 def _require_unused(workflow: Any) -> None:
