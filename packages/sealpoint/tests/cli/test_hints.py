@@ -97,7 +97,7 @@ def test_a_machine_without_keys_makes_one(machine: Machine, tmp_path: Path) -> N
     for name, role in (("pod-2", "writer"), ("carl", "operator")):
         printed = other.done(*_command(hint, "keys new", NAME=name)[:3])
         told = " ".join(printed.replace("\\\n", " ").split())
-        given = {"WHO": name, "writer": role, "default": "*"}
+        given = {"approver": role, "default": "*"}
         machine.done(*_command(told, "keys add", **given))
     save = ("save", "u", "--identity", "pod-2")
     hint = _hint(other, *save, code="unanchored", stdin="1")

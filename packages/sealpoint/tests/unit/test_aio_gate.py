@@ -187,7 +187,7 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
 
 
 # What adapters and consoles are built on: they call it from OS threads of their own.
-_FOR_OS_THREADS = frozenset({"paused", "question", "watch"})
+_FOR_OS_THREADS = frozenset({"paused", "question", "signed_answer", "watch"})
 
 
 def _surface(kind: type) -> dict[str, Any]:
