@@ -125,7 +125,11 @@ def each_question(question: Any) -> Iterator[tuple[str | None, Any, Any]]:
     if type(question) is list and question and all(type(each) in (list, dict) for each in question):
         for each in question:
             yield from each_question(each)
-    elif type(question) is dict and {"value"} <= question.keys() <= {"id", "value", "schema"}:
+    elif (
+        type(question) is dict
+        and {"value"} <= question.keys() <= {"id", "value", "schema"}
+        and type(question.get("id", "")) is str
+    ):
         yield question.get("id"), question["value"], question.get("schema")
     elif question is not None:
         yield None, question, None

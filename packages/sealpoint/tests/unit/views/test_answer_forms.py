@@ -41,7 +41,14 @@ def _value(schema: Any, **filled: str) -> Any:
 
 def test_a_question_without_an_id_takes_text() -> None:
     """The answer is the text itself, whatever the question is."""
-    for question in ("Go?", {"ask": "Go?"}, ["a", "b"], [{"id": 1, "value": 2, "more": 3}]):
+    strange = [{"id": [1], "value": "Go?"}]
+    for question in (
+        "Go?",
+        strange,
+        {"ask": "Go?"},
+        ["a", "b"],
+        [{"id": 1, "value": 2, "more": 3}],
+    ):
         assert read_answer(questions_of(question), {"answer": "yes"}) == "yes"
 
 

@@ -284,7 +284,13 @@ def test_nobody_can_make_a_request_that_breaks_the_page(
         answer="0", actor=None, checkpoint="0", world_from=None, world_to=None
     )
     request = SimpleNamespace(answer=answer, statement=statement)
-    examined: Any = SimpleNamespace(request=request, fault=None, diff=None, earlier=())
+    examined: Any = SimpleNamespace(
+        request=request,
+        fault=None,
+        diff=None,
+        earlier=(),
+        signed=SimpleNamespace(person="ann", answer=question),
+    )
     found = read_decision(shown, examined)
     lines = question_line(question), answer_line(answer, question)
 
