@@ -13,7 +13,7 @@ from sealpoint.views.decision import answer_line, question_line, shorten_alike
 _KNOWN_MAX = 4_000
 _READ_MAX = 200
 _CHARS = 120
-_WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL)
+_WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL, ThreadPhase.READY)
 
 
 class QuestionLines:

@@ -21,7 +21,6 @@ from sealpoint.ledger import Kind
 from sealpoint.signing import Role
 from sealpoint_console._app import PageCall, Right, Routes
 from sealpoint_console._audit_pages import AuditPage
-from sealpoint_console._question_lines import approved_threads
 from sealpoint_console._thread_pages import ENTRY_WORDS
 
 _THREADS = 50
@@ -75,7 +74,6 @@ class Pages:
             total=sum(counts.values()),
             threads=found.threads,
             questions=call.desk.question_lines.of_threads(found.threads),
-            approved=approved_threads(watch.requests().requests),
             matching=found.total,
             folded=0 if below else sum(counts.values()) - found.total,
             offset=offset,

@@ -522,7 +522,7 @@ def test_question_and_answer_are_listed_and_said_again_before_the_digits(team: M
     assert "Pay 250 EUR?" in team.done("threads")
     for name in (_ANN, _BOB):
         team.done("approve", request, "--yes-to", request, *name)
-    assert "approved: run its worker again" in team.done("threads")
+    assert "waits for its worker" in team.done("threads")
 
 
 def test_the_only_key_here_signs(asked: tuple[Machine, str]) -> None:

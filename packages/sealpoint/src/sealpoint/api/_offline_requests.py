@@ -377,7 +377,7 @@ class ExportedRequest:
 
     def examine(self) -> ExaminedRequest:
         """Return everything that people see of it, made from the verified copy."""
-        return examine(self.store, self.request, states=True)
+        return examine(self.store, self.request)
 
     def answer(self, verdict: Verdict, *, reason: str) -> bytes:
         """Approve or deny it, as the identity that opened it.

@@ -319,7 +319,8 @@ def print_origin(exported: ExportedRequest, *, as_json: bool) -> None:
             Styled(
                 f"From an export of store {exported.request.statement.store[:12]}, verified by the "
                 f"pin of this machine up to entry {exported.last}. Later changes are not known "
-                "here; they are checked when the answer is recorded.",
+                "here; they are checked when the answer is recorded. An export has no state: the "
+                "conversation is shown where the store is.",
                 "quiet",
             )
         )
@@ -353,7 +354,7 @@ def approve(
     statement, and you type the first 8 digits of its id; elsewhere --yes-to must name its id. With
     --offline the command reads REQUEST from a file instead, and writes the answer to --output.
     """
-    registry = _registry(registry_reference)
+    registry = _registry(registry_reference, as_json=as_json)
     if offline is not None or output is not None or request is None:
         with opened_request(
             request, offline, output, where=where, identity=signer, registry=registry
@@ -404,7 +405,7 @@ def deny(
     ends it, even after approvals; the requester may deny it too, to withdraw it. With --offline the
     command reads REQUEST from a file instead, and writes the answer to --output.
     """
-    registry = _registry(registry_reference)
+    registry = _registry(registry_reference, as_json=as_json)
     if offline is not None or output is not None or request is None:
         with opened_request(
             request, offline, output, where=where, identity=signer, registry=registry
@@ -470,7 +471,10 @@ def break_glass(
     approve does. It records for good who did this and why; it overrides neither a pause nor a
     denial.
     """
-    with where.reading(_registry(registry_reference)) as shown, where.writing(signer) as store:
+    with (
+        where.reading(_registry(registry_reference, as_json=as_json)) as shown,
+        where.writing(signer) as store,
+    ):
         examined = _shown(_examined(shown, request), as_json=as_json)
         found = _agreed(examined, "break-glass", yes_to=yes_to, as_json=as_json)
         with working("breaking the glass"):

@@ -11,8 +11,7 @@ from sealpoint.cli.references import thread_text
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import IntegrityError, SealpointError
-from sealpoint.gate import Request, Status, ThreadPhase, ThreadSummary
-from sealpoint.signing import Action
+from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import ThreadNames, UnlistedThread
 from sealpoint.views.decision import question_line, shorten_alike
 from sealpoint.views.documents import threads_document
@@ -46,16 +45,11 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
         waiting = [] if as_json else [each for each in summaries if each.phase in _WAITING]
         questions = shorten_alike([_question(store, each.name) for each in waiting], _LINE_CHARS)
         asked = dict(zip((each.name for each in waiting), questions, strict=True))
-        approved = (
-            {each.thread: each for each in store.requests().requests if _is_approved(each)}
-            if waiting
-            else {}
-        )
     unreadable = [each for each in summaries if each.phase is ThreadPhase.UNREADABLE]
     if as_json:
         print_json(threads_document(found, summaries))
     else:
-        _print(found, names, summaries, asked, approved)
+        _print(found, names, summaries, asked)
     if unreadable:
         click.get_current_context().exit(IntegrityError.exit_status)
 
@@ -67,25 +61,16 @@ def _question(store: Store, name: str) -> str:
         return visible(error.message)
 
 
-def _is_approved(request: Request) -> bool:
-    return request.status is Status.APPROVED and request.statement.action is Action.RESUME
-
-
 def _print(
     found: ThreadNames,
     names: tuple[str, ...],
     summaries: list[ThreadSummary],
     asked: Mapping[str, str],
-    approved: Mapping[str, Request],
 ) -> None:
     if summaries:
         questions = ("question",) if asked else ()
         rows = [
-            (
-                *_cells(each, approved.get(each.name)),
-                *([asked.get(each.name) or "-"] if asked else []),
-            )
-            for each in summaries
+            (*_cells(each), *([asked.get(each.name) or "-"] if asked else [])) for each in summaries
         ]
         print_table(("thread", "state", "last change", "owner", "entries", *questions), rows)
         print_line("")
@@ -105,20 +90,19 @@ def _print(
         _print_left_out(count, found)
 
 
-_WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL)
+_WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL, ThreadPhase.READY)
 _LINE_CHARS = 60
 _STYLES = {
     ThreadPhase.PAUSED: "warning",
     ThreadPhase.NEEDS_APPROVAL: "warning",
     ThreadPhase.NEEDS_ANSWER: "warning",
+    ThreadPhase.READY: "good",
     ThreadPhase.UNREADABLE: "bad",
 }
 
 
-def _cells(each: ThreadSummary, approved: Request | None) -> tuple[str | Styled, ...]:
+def _cells(each: ThreadSummary) -> tuple[str | Styled, ...]:
     state, style = str(each.phase), _STYLES.get(each.phase, "")
-    if approved is not None and each.phase is ThreadPhase.NEEDS_ANSWER:
-        state, style = "approved: run its worker again", "good"
     if each.restored:
         state, style = f"{state}; cut by a restore", "warning"
     return (

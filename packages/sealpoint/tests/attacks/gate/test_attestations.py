@@ -13,6 +13,7 @@ import pytest
 from sealpoint.errors import Edited, Forged, NotTrusted
 from sealpoint.ids import KeyId
 from sealpoint.ledger import Header, Kind, encode_header
+from sealpoint.limits import STATEMENT_BYTES_MAX
 from sealpoint.signing import (
     ENTRY_TYPE,
     STATEMENT_TYPE,
@@ -286,7 +287,7 @@ def test_huge_texts_are_refused_and_not_repeated(field: str) -> None:
 def test_a_huge_statement_is_refused_unread() -> None:
     """A statement of many megabytes, or nested without end, is refused by its length."""
     for data in (b"[" * 10**7, statement(reason="x" * 10**7).encode()):
-        with pytest.raises(Edited, match="at most 65536 bytes"):
+        with pytest.raises(Edited, match=f"at most {STATEMENT_BYTES_MAX} bytes"):
             Statement.parse(data)
 
 
