@@ -64,7 +64,7 @@ def test_an_identity_gets_another_key_and_no_right_with_it(machine: Machine) -> 
     added = machine.json("keys", "add", "alice", "--public-key", "ab" * 32)
     rows = [each for each in machine.json("keys", "list") if each["name"] == "alice"]
 
-    assert (new.exit_code, "person, namespaces are needed" in new.stderr) == (2, True)
+    assert (new.exit_code, "person, namespaces are required" in new.stderr) == (2, True)
     assert (added["person"], added["roles"], added["namespaces"]) == (
         *(_PERSON, ["writer"], ["billing"]),
     )

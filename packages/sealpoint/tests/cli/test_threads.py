@@ -53,7 +53,8 @@ def test_what_each_thread_is_at_is_listed(tmp_path: Path) -> None:
     lines = team.done("threads").splitlines()
     details = {each["thread"]: each for each in team.json("threads")["details"]}
 
-    assert lines[0].split() == ["thread", "state", "last", "change", "owner", "entries"]
+    columns = ["thread", "state", "last", "change", "owner", "entries", "question"]
+    assert lines[0].split() == columns
     assert {name: each["state"] for name, each in details.items()} == {
         "asked": "waits for approval",
         "paused": "paused",
