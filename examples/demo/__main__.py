@@ -18,7 +18,7 @@ from agent import INVOICES, build, tools_of
 from bank import Bank
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
-from pages import scene_console
+from pages import scene_pages
 from screen import console, refused, say, scene, tell
 from team import (
     DISK,
@@ -215,23 +215,6 @@ def _asked(bank: Bank, name: str) -> NeedsApproval:
     sys.exit(f"NOT REFUSED: an answer in {name} that nobody approved")
 
 
-def _begun(bank: Bank, name: str) -> None:
-    """Have the agent ask, and the clerk's yes wait for others."""
-    with sealed_agent(bank) as agent:
-        begin(agent, name)
-    _asked(bank, name)
-
-
-def _goes_on(bank: Bank) -> bool:
-    """Make the same call again: whether it passed."""
-    try:
-        with sealed_agent(bank) as agent:
-            show_and_answer(agent, "invoice-21")
-    except SealpointError:
-        return False
-    return True
-
-
 def main() -> None:
     sealed_bank, stock_bank = Bank(), Bank()
     tell("Sealpoint demo: one agent, two checkpointers, the same attacks.")
@@ -242,7 +225,7 @@ def main() -> None:
     scene_stock(stock_bank)
     scene_audit()
     scene_look("invoice-18  # the refused tool")
-    scene_console(lambda: _begun(sealed_bank, "invoice-21"), lambda: _goes_on(sealed_bank))
+    scene_pages()
 
 
 if __name__ == "__main__":

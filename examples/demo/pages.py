@@ -1,90 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last scene: the same store in the operator console, with a payment that waits for people."""
+"""The last scene: a payment from the question to the money, in a browser."""
 
+import secrets
 import socket
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from screen import console, scene, tell
+from payments import Passkeys, Payments, application, serve
+from screen import console, say, scene, tell
 from team import PLACE, URL
 
 import sealpoint
-from sealpoint.cli import main as command_line
+from sealpoint import Registry
+from sealpoint.gate import shipped_policy
+from sealpoint.views.answer_forms import answer_to, questions_of
 from sealpoint_console import Console, ConsoleSettings
 
 
-def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
-    """Serve the console; without somebody at a terminal, only until it has answered once.
-
-    Args:
-        ask: Has an agent ask for something that people have to approve.
-        go_on: Has its worker try again; says whether it went on.
-    """
-    scene("7. The console: approve a payment yourself")
-    ask()
-    if sys.stdin.isatty():
-        tell(
-            "Invoice 21 waits for two people, ann and bob. The link below signs you in as owner, "
-            "for whom the agent works: who may look, and cannot approve. So in the console:"
-        )
-        for step in (
-            "open Requests, and read what would be paid;",
-            "on its page, make a passkey as ann, and type its first digits into this terminal;",
-            "sign in with it, as ann, and approve;",
-            "make another as bob, and do the same; the worker goes on by itself.",
-        ):
-            console.print(f"  - {step}")
-        tell("Or in another terminal: sealpoint approve, as above, --identity ann, then bob.")
-    ended = threading.Event()
-    threading.Thread(target=_work, args=(go_on, ended), daemon=True).start()
-    folders = ("--config-dir", str(PLACE["config_dir"]), "--state-dir", str(PLACE["state_dir"]))
-    if not sys.stdin.isatty():
-        _serve_shortly()
-        return
-    try:
-        listen = ("--print-link", "--listen", f"127.0.0.1:{_free_port()}")
-        command_line(["serve", "--store", URL, *listen, *folders], standalone_mode=False)
-    except (KeyboardInterrupt, sealpoint.SealpointError) as ending:
-        tell(f"The console ended. {ending}")
-    finally:
-        ended.set()
+def scene_pages() -> None:
+    """Serve the page and the console; without a terminal, people answer and approve by key."""
+    scene("7. Ask, answer, approve: in your browser")
+    policy = shipped_policy("team").replace(b'\nanswer = "approve 2"', b'\nanswer = "approve 1"')
+    sealpoint.admin(URL, **PLACE).policy.apply(policy, reason="one answers, another approves")
+    with Payments() as payments:
+        if sys.stdin.isatty():
+            _serve(payments)
+        else:
+            _play(payments)
 
 
-def _work(go_on: Callable[[], bool], ended: threading.Event) -> None:
-    while not ended.wait(1.0):
-        if go_on():
-            console.print("\n[bold]The worker went on: invoice 21 is paid.[/bold]")
-            return
+def _play(payments: Payments) -> None:
+    """What people do on the pages, with keys in files."""
+    tell("There is no terminal: the operator answers and ann approves, with keys in files.")
+    name = payments.ask("42.00", "initech")
+    with sealpoint.open_store(URL, identity="operator", **PLACE) as operator:
+        thread = operator.thread(name)
+        asked = questions_of(thread.question)
+        say("agent", f"asks: {asked[0].value}")
+        given = thread.answer(answer_to(asked, [{"approved": True}]), reason="as agreed")
+    say("operator", f"signs the answer {given.id[:12]}: {given.answer['resume'][asked[0].id]}")
+    payments.resume()
+    with sealpoint.open_store(URL, identity="ann", **PLACE) as ann:
+        (request,) = (each for each in ann.requests().requests if each.thread == name)
+        ann.approve(request.id, reason="as agreed")
+    say("ann", f"approves it: request {request.short}")
+    payments.resume()
+    say("worker", "resumes what people let pass, once:")
+    payments.bank.tell([])
 
 
-def _free_port(wanted: int = 8734) -> int:
-    """The usual port of the console, or another one if something else is there."""
+def _serve(payments: Payments) -> None:
+    passkeys, key, port = Passkeys(), secrets.token_urlsafe(16), _free_port()
+    payments.start_worker()
+    with _console(passkeys) as origin:
+        app = application(payments, passkeys, key=key, console=origin)
+        tell("Open this page, and do as it says. Ctrl-C ends it.")
+        console.print(f"  http://localhost:{port}/{key}/")
+        with suppress(KeyboardInterrupt):
+            serve(app, port)
+
+
+@contextmanager
+def _console(passkeys: Passkeys) -> Iterator[str]:
+    """The console of the store, while the block runs."""
+    port = _free_port(8734)
+    settings = ConsoleSettings(port=port, origin=f"http://localhost:{port}")
+    shown = Registry().showing_untyped("")
+    with (
+        sealpoint.open_store(URL, read_only=True, registry=shown, **PLACE) as reading,
+        sealpoint.open_store(URL, identity="operator", **PLACE) as acting,
+    ):
+        pages = Console(reading, acting, settings, admin=sealpoint.admin(URL, **PLACE))
+        pages.desk.on_enrolled = passkeys.note
+        pages.listen()
+        serving = threading.Thread(target=pages.run)
+        serving.start()
+        try:
+            yield settings.origin
+        finally:
+            pages.stop()
+            serving.join()
+
+
+def _free_port(wanted: int = 0) -> int:
+    """The port that is wanted, or another one if something else is there."""
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             free.bind(("127.0.0.1", wanted))
         except OSError:
-            return _free_port(0)
+            return _free_port()
         found: int = free.getsockname()[1]
     return found
-
-
-def _serve_shortly() -> None:
-    """Without a terminal there is nobody to stop it: it ends as soon as it answers."""
-    port = _free_port(0)
-    settings = ConsoleSettings(port=port, origin=f"http://localhost:{port}")
-    admin = sealpoint.admin(URL, **PLACE)
-    with (
-        sealpoint.open_store(URL, read_only=True, **PLACE) as reading,
-        sealpoint.open_store(URL, identity="operator", **PLACE) as acting,
-    ):
-        pages = Console(reading, acting, settings, admin=admin)
-        serving = threading.Thread(target=pages.run)
-        serving.start()
-        while not pages.is_up and serving.is_alive():
-            time.sleep(0.05)
-        tell(f"It answers at {settings.origin}, and stops: there is no terminal.")
-        pages.stop()
-        serving.join()

@@ -13,7 +13,7 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_MAX = 240
 _COLUMNS_MAX = 80
-_LINES_MAX = 124
+_LINES_MAX = 128
 _GRAPH = ("A forged approval", "An edited amount", "A rollback", "A new tool at resume")
 _GATEWAY = (
     "The approval policy is opened",
@@ -93,7 +93,7 @@ class Told:
 
 
 def test_demo_is_plain_and_short(told: Told) -> None:
-    """Without a terminal there is no colour, no long line, no warning, and at most 124 lines."""
+    """Without a terminal there is no colour, no long line, no warning, and at most 128 lines."""
     lines = told.text.replace(str(told.folder), "/tmp").splitlines()  # noqa: S108 (as users have it)
 
     assert "\x1b" not in told.text
@@ -135,6 +135,16 @@ def test_demo_shows_that_the_stock_saver_accepts_the_same(graph: Told) -> None:
         "ACCEPTED the clerk was asked for 250.00 EUR bank 250.00 EUR to acme, AGAIN" in rolled_back
     )
     assert "bank ALL THE REST to globex" in new_tool
+
+
+def test_demo_pays_once_what_a_person_answered_and_another_approved(graph: Told) -> None:
+    """Without a terminal, keys in files sign; the pages are tested in test_demo_pages.py."""
+    seen = graph.scene(7)
+
+    assert "operator signs the answer" in seen
+    assert "ann approves it" in seen
+    assert seen.count("42.00 EUR to initech") == 1
+    assert seen.endswith("bank 42.00 EUR to initech")
 
 
 def test_workflow_demo_shows_the_approvers_what_they_approve(workflow: Told) -> None:
