@@ -22,7 +22,7 @@ from sealpoint_console import Console, ConsoleSettings
 def scene_pages() -> None:
     """Serve the page and the console; without a terminal, people answer and approve by key."""
     scene("7. Ask, answer, approve: in your browser")
-    policy = shipped_policy("team").replace(b'\nanswer = "approve 2"', b'\nanswer = "approve 1"')
+    policy = shipped_policy("team").replace(b'\nanswer = "record"', b'\nanswer = "approve 1"')
     sealpoint.admin(URL, **PLACE).policy.apply(policy, reason="one answers, another approves")
     with Payments() as payments:
         if sys.stdin.isatty():

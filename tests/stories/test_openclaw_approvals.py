@@ -92,7 +92,7 @@ def test_two_people_approve_a_command_in_their_browsers(
         ann, bob = (_read(person) for person in people)
         third = stack.enter_context(_second_window(people[0]))
         ann.get_by_role("button", name="Approve").click()
-        expect(ann.get_by_text("1 so far").first).to_be_visible()
+        expect(ann.get_by_text("1 of 2 approvals").first).to_be_visible()
         assert gateway.resolved == []
         if case == "late":
             gateway.waiting["exec"].clear()

@@ -71,7 +71,7 @@ def test_what_everybody_does_is_shown_and_told(team: Team) -> None:
     since, before = watch.refresh(), since
     assert _told(watch, before) == [("asks", "approval")] * 2
     assert watch.requests().requests[0].approved_by == ("ann", "bob")
-    assert watch.thread("asks").phase is ThreadPhase.NEEDS_ANSWER
+    assert watch.thread("asks").phase is ThreadPhase.READY
 
     team.thread("operator", "quiet").pause(reason="a look")
     team.thread(name="asks").resume(world=SHELL)
