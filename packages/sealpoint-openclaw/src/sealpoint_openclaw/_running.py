@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 
 from sealpoint.cli.terminal import print_note
-from sealpoint.errors import SealpointError
+from sealpoint.errors import ResumeRefused, SealpointError
 from sealpoint.views.words import Styled, count_text
 from sealpoint_openclaw._display import print_check
 from sealpoint_openclaw._gate_server import GateServer
@@ -26,6 +26,10 @@ _STARTED_SECONDS = 600.0
 _SILENT = (
     "The gateway has not loaded the guard's plugin, so its agents run without asking. Load it by "
     f"the settings in {PATCH}."
+)
+_CHANGED = (
+    "The command has run, and its change is not sealed. If it is meant: sealpoint openclaw accept "
+    "--reason WHY. Otherwise undo it."
 )
 
 
@@ -125,8 +129,10 @@ def run_command(
         status = child.wait()
     try:
         check, ref = guard.seal_command(before, reason, actor)
-    except SealpointError:
+    except SealpointError as error:
         print_check(guard.check())
+        if isinstance(error, ResumeRefused):
+            error.hint = _CHANGED
         raise
     if ref is None:
         print_note("OpenClaw's state did not change")

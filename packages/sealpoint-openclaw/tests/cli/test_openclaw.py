@@ -154,7 +154,7 @@ def test_a_command_is_verified_run_shown_and_sealed(laptop: _Laptop) -> None:
     again = laptop.ran("--reason", "ann wants it", "--", "openclaw", "config", "set", '{"a": 1}')
 
     assert refused.returncode == 70
-    assert "repeat the command with --reason WHY" in " ".join(refused.stderr.split())
+    assert "sealpoint openclaw accept --reason WHY" in " ".join(refused.stderr.split())
     assert "rollout" not in refused.stderr
     assert "openclaw.json" in refused.stdout
     assert "openclaw.json" in shown
