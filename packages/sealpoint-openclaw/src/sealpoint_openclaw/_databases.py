@@ -79,8 +79,8 @@ def reading(path: Path) -> Iterator[None]:
     except (sqlite3.Error, OSError, UnicodeError) as exc:
         raise StorageUnavailable(
             f"{path}: this database of OpenClaw cannot be read: {exc}",
-            hint="Run this as the user of the guard, with OpenClaw stopped or healthy: openclaw "
-            "database preflight",
+            hint="Run this as the user of the guard. With OpenClaw stopped, a copy of the database "
+            "can be checked: openclaw database preflight COPY",
         ) from exc
 
 
