@@ -51,6 +51,9 @@ _EVENTS = (
     "SELECT seq, event_json, event_zstd, navigation_json FROM transcript_events"
     " WHERE session_id = ? AND seq >= ? ORDER BY seq"
 )
+# Releases that pack no events, such as 2026.8.2, lack the two columns.
+_UNPACKED_EVENTS = _EVENTS.replace("event_zstd, navigation_json", "NULL, NULL")
+_PACKS = "SELECT 1 FROM pragma_table_info('transcript_events') WHERE name = 'event_zstd'"
 
 
 @dataclass(slots=True)
@@ -178,7 +181,8 @@ def _accounted(
     """Yield the added messages of a session that are accounted for; sealed ones use reports too."""
     latest = 0
     before = ""
-    for number, *columns in connection.execute(_EVENTS, [session, first - 1]):
+    events = _UNPACKED_EVENTS if connection.execute(_PACKS).fetchone() is None else _EVENTS
+    for number, *columns in connection.execute(events, [session, first - 1]):
         text = _text(*columns)
         members = {} if text is None else _members(text)
         follows = members.get("parentId") == before
