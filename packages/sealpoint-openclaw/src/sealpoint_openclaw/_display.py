@@ -5,7 +5,6 @@ from typing import Any
 
 from sealpoint.cli.terminal import print_fields, print_line, print_lines
 from sealpoint.views.words import Styled, when
-from sealpoint_openclaw._folder import Folder
 from sealpoint_openclaw._guard import Check
 from sealpoint_openclaw._settings import GuardSettings
 from sealpoint_openclaw._world import unguarded_folders
@@ -21,7 +20,7 @@ def print_place(settings: GuardSettings) -> None:
         ("keys", str(settings.config_dir)),
     ]
     print_fields(fields)
-    print_unguarded(settings.folder)
+    print_unguarded(settings)
     if settings.is_same_user():
         print_line(
             Styled(
@@ -33,10 +32,10 @@ def print_place(settings: GuardSettings) -> None:
         )
 
 
-def print_unguarded(folder: Folder) -> None:
+def print_unguarded(settings: GuardSettings) -> None:
     print_lines(
         Styled(f"Not guarded: {each}. [openclaw.folders] of config.toml adds it.", "warning")
-        for each in unguarded_folders(folder)
+        for each in unguarded_folders(settings.folder, settings.gate)
     )
 
 

@@ -138,7 +138,7 @@ def init(
                 "thread": settings.thread,
                 "same_user": settings.is_same_user(),
                 "gate": str(settings.gate),
-                "unguarded": unguarded_folders(settings.folder),
+                "unguarded": unguarded_folders(settings.folder, settings.gate),
                 "seal": ref.id,
             }
         )

@@ -93,13 +93,13 @@ def verify(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> N
 @json_option
 def diff(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
     """List what differs between OpenClaw's folder and its newest seal; decide nothing."""
-    with _guarding(config_dir, state_dir) as (_, guard), working("reading OpenClaw's state"):
+    with _guarding(config_dir, state_dir) as (settings, guard), working("reading OpenClaw's state"):
         check = guard.check()
     if as_json:
         print_json(check_document(check))
         return
     print_check(check)
-    print_unguarded(guard.folder)
+    print_unguarded(settings)
 
 
 @openclaw.command("status", cls=Verb)
@@ -112,7 +112,7 @@ def status(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> N
     document = check_document(check) | {
         "folder": str(settings.folder.root),
         "same_user": settings.is_same_user(),
-        "unguarded": unguarded_folders(settings.folder),
+        "unguarded": unguarded_folders(settings.folder, settings.gate),
         "running": check.seal.may_have_run,
     }
     if as_json:

@@ -207,16 +207,20 @@ def _shown_settings(world: World) -> Iterator[tuple[str, str]]:
             yield name.removeprefix("setting "), shown
 
 
-def unguarded_folders(folder: Folder) -> list[str]:
+def unguarded_folders(folder: Folder, *own: Path) -> list[str]:
     """Return the folders elsewhere that OpenClaw uses and the guard does not read, with why.
 
     A workspace may be a link, and the configuration may name folders. If it is not plain JSON,
     nobody knows which.
+
+    Args:
+        folder: The folder of the gateway, and those that the guard reads with it.
+        own: The guard's own folders, such as that of its plugin, which each start writes again.
     """
     named = [(str(path), "a link") for path in folder.root.glob("workspace*") if path.is_symlink()]
     document = _config(folder)
     named += _named_folders(document)
-    covered = [path.resolve() for path in (folder.root, *folder.others.values())]
+    covered = [path.resolve() for path in (folder.root, *folder.others.values(), *own)]
     try:
         home = pwd.getpwuid(folder.root.stat().st_uid).pw_dir
     except KeyError:

@@ -418,8 +418,10 @@ def test_a_packed_message_is_accounted_for_with_its_navigation(
 def test_a_release_that_packs_no_events_is_read(recorded: Recorded) -> None:
     """Of 2026.8.2: its table lacks the columns of packed events."""
     for statement in (
-        "CREATE TABLE older (session_id TEXT, seq INTEGER, event_json TEXT, created_at INTEGER,"
-        " PRIMARY KEY (session_id, seq))",
+        (
+            "CREATE TABLE older (session_id TEXT, seq INTEGER, event_json TEXT, created_at INTEGER,"
+            " PRIMARY KEY (session_id, seq))"
+        ),
         "INSERT INTO older SELECT session_id, seq, event_json, created_at FROM transcript_events",
         "DROP TABLE transcript_events",
         "ALTER TABLE older RENAME TO transcript_events",

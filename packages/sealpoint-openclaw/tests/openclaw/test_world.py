@@ -116,6 +116,17 @@ def test_a_folder_elsewhere_that_no_setting_of_the_guard_names_is_listed(
     ]
 
 
+def test_the_plugin_of_the_guard_is_no_folder_elsewhere(recorded: Recorded) -> None:
+    """Each start writes it again."""
+    gate = recorded.home / "gate"
+    recorded.write(
+        "openclaw.json", json.dumps({"plugins": {"load": {"paths": [f"{gate}/plugin"]}}})
+    )
+
+    assert unguarded_folders(Folder(root=recorded.folder), gate) == []
+    assert len(unguarded_folders(Folder(root=recorded.folder))) == 1
+
+
 def test_a_configuration_that_is_not_plain_json_may_name_any_folder(recorded: Recorded) -> None:
     """The guard does not know which, and says so."""
     recorded.write("openclaw.json", "// mine\n{}")
