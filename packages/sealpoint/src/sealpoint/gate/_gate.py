@@ -335,6 +335,7 @@ class Gate:
             The session that began; None if all steps must start again.
         """
         # (4) the facts, and the decision of the policy in force
+        head = self._chain.head
         judged = self._judge_own(call, release)
         if call.offer is not None and (call.lanes or judged.decision.concerns_people):
             call = call.with_answer(call.offer())
@@ -342,6 +343,9 @@ class Gate:
         if judged.is_new_request:
             call.require_something_to_run(self._state.name)
         elif judged.is_allowed and not self._hold(call.run, died=judged.died):
+            return None
+        if not hold and self._chain.head is not head:
+            # The application was asked, and has read entries that are not judged.
             return None
         # (5) the decision is written before the state is released
         if hold and (judged.is_allowed or judged.is_new_request):
@@ -552,7 +556,7 @@ class Gate:
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
             answered=None if judged.signed is None else judged.signed.id,
-            actor=call.actor if judged.signed is None else judged.signed.person,
+            actor=self._actor(call, judged),
             held=self._is_held(call.run),
             edits=call.edits,
             idempotent=judged.idempotent,
@@ -561,6 +565,18 @@ class Gate:
                 release, judged.decision, judged.rollouts, self._approvals(spent, judged.trust)
             ),
         )
+
+    def _actor(self, call: ResumeCall, judged: _Judged) -> str | None:
+        """Return the person who answered, also where a worker repeats a call; else the claim."""
+        if judged.signed is not None:
+            return judged.signed.person
+        found = None
+        if isinstance(call.takes, int):
+            interrupted = self._last.interrupted()
+            found = None if interrupted is None else interrupted.actor
+        elif call.takes is not None and judged.asked is not None:
+            found = judged.asked.body.statement.actor
+        return found or call.actor
 
     def _approvals(self, spent: Asked | None, trust: StoreChain) -> tuple[Attestation, ...]:
         """Return the attestations that grant a request: approvals and break-glass."""
@@ -620,7 +636,7 @@ class Gate:
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
         # An actor whom the roster does not list cannot be compared with an approver.
-        actor = call.actor if judged.signed is None else judged.signed.person
+        actor = self._actor(call, judged)
         known = actor is not None and actor in judged.trust.roster.persons
         return self._context.statement(
             action=Action.RESUME,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A person signs the answer to a thread's question; one run takes it."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,51 @@ def test_who_answered_does_not_approve_it(tmp_path: Path) -> None:
     team.thread().resume(world=READ, answer="yes")
     assert team.newest(Kind.RESUME).actor == "ann"
     team.check_sound()
+
+
+def test_who_answered_does_not_approve_its_repetition(tmp_path: Path) -> None:
+    """The run died. The worker asks again for the person who answered."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1", unknown_outcome="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    given = _signed(team, "ann")
+    worker = team.fresh().adapter
+    with pytest.raises(NeedsApproval) as first:
+        worker.begin(world=READ, answer="yes", token=_FIRST, takes=given.id)
+    team.store("bob").approve(first.value.request.id, reason="fine")
+    worker.begin(world=READ, answer="yes", token=_FIRST, takes=first.value.request.id)
+    worker.end(_FIRST, came_to_end=False)
+    other = team.fresh().adapter
+    died = other.interrupted()
+    assert died is not None
+    with pytest.raises(NeedsApproval) as again:
+        other.begin(world=READ, answer="yes", actor="bot", token=_SECOND, takes=died.session)
+    request = team.store("ann").request(again.value.request.id)
+    assert request.statement.actor == "ann"
+    with pytest.raises(NoRight):
+        team.store("ann").approve(request.id, reason="mine")
+    team.store("bob").approve(request.id, reason="fine")
+    other.begin(world=READ, answer="yes", actor="bot", token=_SECOND, takes=request.id)
+    assert team.newest(Kind.RESUME).actor == "ann"
+    team.check_sound()
+
+
+def test_two_workers_ask_for_one_approval(tmp_path: Path) -> None:
+    """One reads the thread for its own check, and finds the request of the other."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    given = _signed(team, "ann")
+    one, two = team.fresh(), team.fresh()
+
+    def would_run() -> bool:
+        with suppress(NeedsApproval):
+            one.adapter.begin(world=READ, answer="yes", token=_FIRST, takes=given.id)
+        return two.question is not None
+
+    with pytest.raises(NeedsApproval):
+        two.adapter.begin(
+            world=READ, answer="yes", token=_SECOND, takes=given.id, would_run=would_run
+        )
+    assert len(team.store("ann").requests().requests) == 1
 
 
 def test_one_run_takes_an_answer(team: Team) -> None:
