@@ -49,11 +49,13 @@ _VERBS = [
         ("pause", "t", "--reason", "x"),
         ("unpause", "t", "--reason", "x"),
         ("resume", "t"),
+        ("answer", "t", "--text", "x"),
         ("handoff", "t", "--to", "worker", "--reason", "x"),
         ("approve", "00000000", "--reason", "x", "--yes-to", "00000000"),
         ("deny", "00000000", "--reason", "x"),
         ("break-glass", "00000000", "--reason", "x", "--yes-to", "00000000"),
         ("policy", "apply", "strict"),
+        ("policy", "try", "strict"),
         ("rollout", "plan", "--graph", "never:imported"),
         ("rollout", "propose", "--graph", "never:imported", "--reason", "x"),
         ("rollout", "list"),
@@ -94,6 +96,7 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
     apart = {
         ("move",),  # its store is an argument
         ("policy", "check"),
+        ("policy", "new"),  # it writes a file
         ("verify-bundle",),
         ("model", "inspect"),
         ("model", "convert"),

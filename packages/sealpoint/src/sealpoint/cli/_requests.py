@@ -256,8 +256,7 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
 _NAMED_DIGITS = 32
 
 _NEXT = {
-    Action.RESUME: "It resumes, once, when its worker makes the same call again, with the "
-    "same answer.",
+    Action.RESUME: "It resumes, once, when its worker takes it, with the same answer.",
     Action.HANDOFF: "The operator who asked runs sealpoint handoff again.",
     Action.ROLLOUT: "Runs may resume in the new world now.",
 }

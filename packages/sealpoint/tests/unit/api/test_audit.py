@@ -6,7 +6,13 @@ import shutil
 import pytest
 
 from sealpoint import api
-from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownEntry, UsageError
+from sealpoint.errors import (
+    NeedsApproval,
+    ResumeRefused,
+    UnknownEntry,
+    UnknownThread,
+    UsageError,
+)
 from sealpoint.gate import Measure
 from sealpoint.store import CheckpointRef
 from sealpoint.world import World as Declared
@@ -172,11 +178,11 @@ def test_the_newest_checkpoint_is_that_of_the_main_lane() -> None:
 
 
 def test_what_cannot_be_found_is_refused(made: Place) -> None:
-    """Too few digits, other characters, digits of nothing."""
+    """Too few digits and other characters name no thread either; digits of nothing."""
     with made.open() as store:
         store.thread("t").save(1)
         for ref in ("1234567", "not-digits", "A" * 64, "0" * 65):
-            with pytest.raises(UsageError):
+            with pytest.raises((UsageError, UnknownThread)):
                 store.why(ref)
         with pytest.raises(UnknownEntry):
             store.why("0" * 64)
