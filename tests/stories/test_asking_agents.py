@@ -174,7 +174,7 @@ def test_lists_tell_requests_apart_and_threads_say_what_comes_next(
     ann.served.seen()
     page = ann.open(f"/threads/{thread}")
 
-    expect(page.locator("#now")).to_contain_text("Waits for its worker")
+    expect(page.locator("#now")).to_contain_text("Approved")
     expect(page.locator("#now")).not_to_contain_text("Waits for an answer")
     expect(page.locator("#question")).to_contain_text("Approved by 2 of 2.")
     expect(page.locator("#question")).to_contain_text("when its worker takes it")
