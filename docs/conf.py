@@ -53,7 +53,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"sealpoint\w*\..*\.(PositionList|Root|ReadFile|Core|Policies|RolloutBook)"),
     (r"py:class", r"sealpoint_models\..*\.(FolderSeal|ReadFolder|Vouched)"),
     (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
-    (r"py:class", r"sealpoint\..*\.(AskedRequest|TakenObject)"),
+    (r"py:class", r"sealpoint\..*\.(AskedRequest|Interrupted|PolicyTrial|TakenObject)"),
     # Documented under the name of their package, which loads them when they are used.
     (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|DictForm|StandingPause)"),
     (r"py:class", r"sealpoint\.api\.checks\.(Diagnosis|StoreFacts)"),
