@@ -127,7 +127,7 @@ def test_answers_survive_kills_and_each_payment_is_made_once(application: Applic
         assert store.verify().ok
 
 
-@pytest.mark.parametrize("application", ["team"], indirect=True)
+@pytest.mark.parametrize("application", ["strict"], indirect=True)
 def test_what_needs_approval_is_resumed_when_people_have_approved(
     application: Application,
 ) -> None:

@@ -107,7 +107,7 @@ def test_a_request_that_was_used_is_told_and_not_lost(served: Served) -> None:
     with served.client("ann") as client:
         page = client.get(f"/requests/{request}").text
         assert "You have approved this." in page
-        assert "Approved by 2 of 2. It resumes, once, when its worker makes" in page
+        assert "Approved by 2 of 2. It resumes, once, when its worker takes it" in page
         assert 'value="approve"' not in page
         assert scene.goes_on()
         served.seen()

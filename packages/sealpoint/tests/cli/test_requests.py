@@ -463,7 +463,7 @@ def test_two_people_approve(asked: tuple[Machine, str]) -> None:
     world.write_text(json.dumps(SHELL))
 
     assert first.endswith(f"\nApproved request {request[:12]}: 1 of 2 approvals.\n")
-    assert ": 2 of 2 approvals. It resumes, once, when its worker makes" in " ".join(second.split())
+    assert ": 2 of 2 approvals. It resumes, once, when its worker takes it" in " ".join(second.split())
     assert "approved by ann" in second
     assert team.json("resume", "t", "--world", str(world))["outcome"] == "allow"
 
