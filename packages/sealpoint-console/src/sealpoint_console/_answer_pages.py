@@ -22,7 +22,8 @@ from sealpoint.signing import (
     passkey_attestation,
 )
 from sealpoint.views.answer_forms import questions_of, read_answer
-from sealpoint.views.decision import answer_line, read_decision
+from sealpoint.views.decision import read_decision
+from sealpoint.views.summaries import answer_line
 from sealpoint_console._app import PageCall, Right, Routes
 from sealpoint_console._sign_in import assertion_of, chosen_passkey, text_of
 

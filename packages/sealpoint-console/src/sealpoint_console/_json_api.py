@@ -299,7 +299,7 @@ def _requests(call: PageCall) -> RequestList:
 
 
 def _request(call: PageCall) -> ExaminedDocument:
-    return examined_document(examine(call.desk.store, find_request(call)))
+    return examined_document(examine(call.desk.store, find_request(call), states=True))
 
 
 def _rollouts(call: PageCall) -> RolloutsDocument:

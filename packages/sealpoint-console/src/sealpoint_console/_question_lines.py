@@ -8,7 +8,7 @@ from sealpoint.api import Store
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status, ThreadPhase, ThreadSummary
 from sealpoint.signing import Action
-from sealpoint.views.decision import answer_line, question_line, shorten_alike
+from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 
 _KNOWN_MAX = 4_000
 _READ_MAX = 200

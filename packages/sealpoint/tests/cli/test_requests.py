@@ -121,11 +121,13 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
         "release": whole["release"],
         "diff": ["+ tool shell"],
         "difference": whole["difference"],
+        "decision": whole["decision"],
         "fault": None,
     }
     release = whole["release"]
     assert (release["seq"], release["id"], release["newest"]) == (3, "step-1", True)
     assert release["digest"] == listed["statement"]["release"]
+    assert whole["decision"]["differences"] == ["New tool: shell"]
     assert [each["leaf"] for each in whole["difference"]["added"]] == ["tool.shell"]
     assert (whole["difference"]["removed"], whole["difference"]["changed"]) == ([], [])
 
@@ -463,7 +465,7 @@ def test_two_people_approve(asked: tuple[Machine, str]) -> None:
     world.write_text(json.dumps(SHELL))
 
     assert first.endswith(f"\nApproved request {request[:12]}: 1 of 2 approvals.\n")
-    assert ": 2 of 2 approvals. It resumes, once, when its worker takes it" in " ".join(second.split())
+    assert ": 2 of 2 approvals. It resumes, once, when its worker takes" in " ".join(second.split())
     assert "approved by ann" in second
     assert team.json("resume", "t", "--world", str(world))["outcome"] == "allow"
 

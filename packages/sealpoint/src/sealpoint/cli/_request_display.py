@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from sealpoint.adapters import framework_named, framework_packages
 from sealpoint.api import ExaminedRequest
 from sealpoint.cli.terminal import print_line, print_lines
-from sealpoint.views.decision import TextField
+from sealpoint.views.readable import TextField
 from sealpoint.views.requests import Section, SectionKind, request_view
 from sealpoint.views.words import Line, Styled
 

@@ -57,9 +57,9 @@ from sealpoint.errors import IntegrityError, SealpointError, UsageError
 from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
-from sealpoint.views.decision import answer_line, question_line, shorten_alike
 from sealpoint.views.documents import examined_document, requests_document
 from sealpoint.views.requests import standing
+from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 from sealpoint.views.words import Styled, count_text, short_hex, shown_name, when
 from sealpoint.world import json_form, visible
 
@@ -177,8 +177,7 @@ def _show(request_id: str, where: StoreOptions, registry: str | None, *, as_json
         where.reading(_registry(registry, as_json=as_json)) as store,
         working("reading the request"),
     ):
-        request = store.request(request_id)
-        examined = examine(store, request, states=not as_json)
+        examined = examine(store, store.request(request_id), states=True)
     if as_json:
         print_json(examined_document(examined))
     else:

@@ -13,8 +13,8 @@ from sealpoint.cli.terminal import print_json, print_line, print_lines, print_ta
 from sealpoint.errors import IntegrityError, SealpointError
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import ThreadNames, UnlistedThread
-from sealpoint.views.decision import question_line, shorten_alike
 from sealpoint.views.documents import threads_document
+from sealpoint.views.summaries import question_line, shorten_alike
 from sealpoint.views.words import Styled, count_text, shown_name, when
 from sealpoint.world import visible
 

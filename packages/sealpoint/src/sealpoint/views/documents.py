@@ -27,8 +27,10 @@ from sealpoint.gate import (
     ThreadPhase,
     ThreadSummary,
 )
-from sealpoint.signing import Statement
+from sealpoint.signing import Action, Statement
 from sealpoint.store import CheckpointRef, Loaded, ThreadNames
+from sealpoint.views.decision import Decision as ReadDecision
+from sealpoint.views.decision import read_decision
 from sealpoint.views.values import json_fault, render, untyped_json
 from sealpoint.world import WorldDiff, json_form
 
@@ -185,6 +187,8 @@ class ExaminedDocument(RequestDocument, frozen=True, kw_only=True):
     release: dict[str, Any] | None
     diff: list[str] | None
     difference: WorldDiff | None
+    decision: ReadDecision | None
+    """Question, calls, answer and differences, as approvers see them; None for a rollout."""
     fault: SealpointError | None
 
 
@@ -235,11 +239,13 @@ def requests_document(
 def examined_document(examined: "ExaminedRequest") -> ExaminedDocument:
     """One request with all that people are shown of it."""
     diff, shown = examined.diff, examined.shown
+    is_rollout = examined.request.statement.action is Action.ROLLOUT
     return ExaminedDocument(
         **msgspec.structs.asdict(request_document(examined.request)),
         release=None if shown is None else release_document(shown),
         diff=None if diff is None else list(diff.lines()),
         difference=diff,
+        decision=None if is_rollout else read_decision(shown, examined),
         fault=examined.fault,
     )
 

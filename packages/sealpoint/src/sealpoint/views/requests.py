@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
 from sealpoint.views.conversation import PartKind
-from sealpoint.views.decision import AskedQuestion, Decision, TextField, read_decision
+from sealpoint.views.decision import AskedQuestion, Decision, read_decision
 from sealpoint.views.masking import REVEALED, Masking
+from sealpoint.views.readable import TextField
 from sealpoint.views.values import json_lines, render, value_lines
 from sealpoint.views.words import Line, Styled, count_text, short_hex, shown_name, shown_words, when
 from sealpoint.world import MODULES, LeafChange, WorldDiff, visible

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from sealpoint.api import examine, read_release
 from sealpoint.codec import UntypedValue
 from sealpoint.store import ResultsDraft, SaveDraft
-from sealpoint.views.decision import (
-    Decision,
-    answer_line,
-    question_line,
-    read_decision,
-    shorten_alike,
-)
+from sealpoint.views.decision import Decision, read_decision
 from sealpoint.views.masking import SECRETS
+from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 from sealpoint.world import World
 from tests.deployment import Deployment
 from tests.effort import examples
