@@ -63,7 +63,7 @@ class Scene:
     """A store with people, and a console of it."""
 
     folder: Path
-    policy: str = "strict"
+    policy: str | bytes = "strict"
     settings: dict[str, Any] = field(default_factory=dict)
     server: PostgresServer | None = None
     """Where the store lies, if not in a file."""
