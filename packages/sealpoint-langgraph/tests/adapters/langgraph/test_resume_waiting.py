@@ -202,3 +202,18 @@ def test_it_needs_the_guard_and_its_store(solo: Office) -> None:
             resume_waiting(found, store)
     with pytest.raises(UsageError, match="every"):
         resume_waiting(graph, solo.worker, every=0)
+
+
+def test_a_thread_that_was_edited_stops_no_other(solo: Office) -> None:
+    """It is left out, and the others run."""
+    desk = Desk()
+    for thread in ("edited", "sound"):
+        solo.waiting(desk, thread)
+    (edited,) = (each.id for each in solo.worker.overview() if each.name == "edited")
+    *kept, _ = solo.editor.rows(bytes.fromhex(edited)).items()
+    solo.editor.put_rows(bytes.fromhex(edited), dict(kept))
+    _answer(solo, "sound")
+    fresh = solo.process()
+    graph = guard(desk.builder().compile(), SealedSaver(fresh), actor="dev")
+
+    assert resume_waiting(graph, fresh).outcomes == {RunOutcome.RAN: 1}

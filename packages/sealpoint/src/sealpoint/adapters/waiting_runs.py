@@ -197,9 +197,8 @@ class _Finder:
         self._watch = store.watch()
         self._tried: dict[str, tuple[str | int, int, float]] = {}
         """For each thread: what was tried, at which position, and when."""
-        self._looked: dict[str, int] = {}
-        """For each thread, the position at which it was found not to be interrupted."""
-        self._looked_at = 0.0
+        self._settled: dict[str, int] = {}
+        """For each thread, the position at which its newest run is nothing to repeat."""
 
     def find(self) -> Iterator[WaitingRun]:
         """Yield the runs that may resume now; those that were interrupted come last."""
@@ -245,34 +244,34 @@ class _Finder:
         yield from self._interrupted(heads)
 
     def _interrupted(self, heads: dict[str, int]) -> Iterator[WaitingRun]:
-        """Yield the interrupted runs: of the threads that have moved, and at times of all.
+        """Yield the interrupted runs of the threads that have moved since they were settled.
 
-        A process may end without a trace in its thread, so that its position alone tells nothing.
+        A run begins with an entry. So a thread that no run holds, at the position where its newest
+        run was found to be nothing to repeat, stays so.
         """
-        now = time.monotonic()
-        if now - self._looked_at > _AGAIN_SECONDS:
-            self._looked, self._looked_at = {}, now
         for name, seq in heads.items():
-            if self._looked.get(name) == seq or name.startswith("sealpoint:"):
+            if self._settled.get(name) == seq or name.startswith("sealpoint:"):
+                continue
+            if not self._is_due(name, None, heads):
                 continue
             thread = self._store.thread(name)
             if thread.adapter.is_held():
                 continue  # look again next time
-            self._looked[name] = seq
             found = thread.adapter.interrupted()
-            if found is None or not self._is_due(name, found.session, heads):
+            if found is None or not (found.saved or found.answer is not None):
+                self._settled[name] = seq
                 continue
-            if found.saved or found.answer is not None:
-                yield WaitingRun(
-                    thread=thread,
-                    reason=WaitingReason.INTERRUPTED,
-                    answer=None if found.saved else found.answer,
-                    takes=found.session,
-                )
+            yield WaitingRun(
+                thread=thread,
+                reason=WaitingReason.INTERRUPTED,
+                answer=None if found.saved else found.answer,
+                takes=found.session,
+            )
 
-    def _is_due(self, name: str, takes: str | int, heads: dict[str, int]) -> bool:
+    def _is_due(self, name: str, takes: str | None, heads: dict[str, int]) -> bool:
+        """Whether an answer or a request, or the newest run, was not tried where the thread is."""
         tried, position, at = self._tried.get(name, (None, -1, 0.0))
-        is_same = (tried, position) == (takes, heads.get(name, -1))
+        is_same = position == heads.get(name, -1) and takes in (None, tried)
         return not is_same or time.monotonic() - at > _AGAIN_SECONDS
 
     def settle(self, run: WaitingRun, error: Exception | None = None, *, ran: bool = False) -> None:
@@ -282,11 +281,12 @@ class _Finder:
             outcome = _outcome_of(error)
         self.counts.outcomes[outcome] += 1
         name = run.thread.name
-        self._looked.pop(name, None)
+        seq = dict(self._watch.heads().values()).get(name, -1)
         if outcome is RunOutcome.TAKEN:
             self._tried.pop(name, None)
+        elif (outcome, run.reason) == (RunOutcome.FOREIGN, WaitingReason.INTERRUPTED):
+            self._settled[name] = seq
         else:
-            seq = dict(self._watch.heads().values()).get(name, -1)
             self._tried[name] = (run.takes, seq, time.monotonic())
         if outcome in (RunOutcome.REFUSED, RunOutcome.FAILED):
             code = error.code if isinstance(error, SealpointError) else type(error).__name__
