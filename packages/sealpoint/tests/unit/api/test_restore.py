@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -435,3 +436,16 @@ def test_a_second_restore_needs_the_roster_with_the_first(made: Place) -> None:
 def _anchor(place: Place) -> Path:
     (found,) = (place.folder / "state").rglob("anchor.slots")
     return found
+
+
+def test_a_policy_is_tried_on_the_run_after_a_restore(made: Place) -> None:
+    """Somebody would be asked about it by `strict`, and it is no matter of a deploy."""
+    _lossy(made)
+    _accept(made)
+    _go_on(made, "a", 3)
+    with made.open() as store:
+        since = datetime.now(UTC) - timedelta(days=30)
+        found = store.try_policy("strict", since=since)
+
+    assert [(each.thread, each.rules) for each in found.asking] == [("a", ("after-restore",))]
+    assert not found.asking[0].is_of_a_deploy
