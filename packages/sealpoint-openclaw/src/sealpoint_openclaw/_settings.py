@@ -111,20 +111,23 @@ class GuardSettings:
         )
 
     def write(self) -> None:
-        """Add the table to config.toml, unless it has one.
+        """Add the table to config.toml, and the store as the one of all verbs if it names none.
 
         Raises:
             UsageError: It has one.
         """
         path = self.config_dir / _NAME
-        if _TABLE in read_settings_file(self.config_dir):
+        known = read_settings_file(self.config_dir)
+        if _TABLE in known:
             raise UsageError(
                 f"{path}: it has a table [openclaw] already",
                 hint="sealpoint openclaw status shows it. For another gateway, use another "
                 "directory: --config-dir DIR",
             )
         before = path.read_text("utf-8") if path.exists() else ""
-        replace_file(path, f"{before}{'' if not before else _gap(before)}{self._toml()}".encode())
+        if "store" not in known:
+            before = f"store = {json.dumps(self.store)}\n{before}"
+        replace_file(path, f"{before}{_gap(before)}{self._toml()}".encode())
 
     def _toml(self) -> str:
         lines = [

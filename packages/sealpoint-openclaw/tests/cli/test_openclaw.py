@@ -304,6 +304,22 @@ def test_doctor_says_what_the_gateway_could_reach(recorded: Recorded) -> None:
     assert "gateway-reaches-guard" not in unguarded
 
 
+def test_other_verbs_find_the_store_of_the_seals(laptop: _Laptop) -> None:
+    """`init` has named it, so a pause needs no URL; a store that is named already stays."""
+    paused = CliRunner().invoke(
+        main, ["pause", "openclaw", "--reason", "a strange job", *laptop.directories]
+    )
+    settings = laptop.recorded.settings()
+    config = settings.config_dir / "config.toml"
+    config.write_text('store = "sqlite:////srv/agents.db"\n', "utf-8")
+    settings.write()
+
+    assert paused.exit_code == 0, paused.output
+    with settings.open_store(read_only=True) as store:
+        assert store.thread("openclaw").paused
+    assert config.read_text("utf-8").count("\nstore = ") == 1
+
+
 def test_a_folder_without_its_databases_is_said(laptop: _Laptop) -> None:
     """As where a disk is not mounted: an error, and nothing is made in its place."""
     shutil.rmtree(laptop.recorded.folder / "state")
