@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from sealpoint_openclaw._world import VERSION, describe
 _PAGE = 100
 _RUNS_SHOWN = 3
 _HEX_SHOWN = 8
+_FILES_SHOWN = 8
 _WRITERS = frozenset({"write", "edit", "apply_patch"})
 """The tools of OpenClaw that write the files that they name."""
 _LOBSTER = "lobster"
@@ -100,6 +101,12 @@ class ChangeRecord:
         return self.state_class is StateClass.RUNTIME or (is_history and grown)
 
     @property
+    def folder(self) -> str:
+        """The folder of a file, at most two levels deep; else empty."""
+        kind, _, path = self.place.partition(" ")
+        return "/".join(path.split("/")[:-1][:2]) if kind == "file" else ""
+
+    @property
     def text(self) -> str:
         """The change in a line, without its time and author."""
         values = f": {'; '.join(self.values)}" if self.values else ""
@@ -127,6 +134,18 @@ def read_changes(guard: Guard, watch: StoreWatch) -> Iterator[ChangeRecord]:
         RolledBack, Tampered, Forked, Unanchored: The store of the seals is not what it was.
     """
     return _Log(guard, watch).changes()
+
+
+def group_files(changes: Iterator[ChangeRecord]) -> Iterator[list[ChangeRecord]]:
+    """Yield changes one by one, and many files of one folder that changed together as a group."""
+    for (folder, *_), found in groupby(
+        changes, lambda each: (each.folder, each.time, each.change, each.author)
+    ):
+        group = list(found)
+        if folder and len(group) > _FILES_SHOWN:
+            yield group
+        else:
+            yield from ([each] for each in group)
 
 
 class _Log:

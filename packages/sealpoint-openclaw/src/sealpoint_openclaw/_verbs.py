@@ -149,7 +149,7 @@ def log(
     left out: messages, events and its own notes.
     """
     # Imported here: the other verbs start faster without the watch of a store.
-    from sealpoint_openclaw._change_log import read_changes  # noqa: PLC0415
+    from sealpoint_openclaw._change_log import group_files, read_changes  # noqa: PLC0415
 
     settings = GuardSettings.load(config_dir=config_dir, state_dir=state_dir)
     sought = " ".join(words)
@@ -159,14 +159,16 @@ def log(
             for change in read_changes(settings.guard(store), store.watch())
             if (change.concerns(sought) if sought else not change.is_growth)
         )
-        changes = list(islice(found, limit or None))
-        more = next(found, None) is not None
+        groups = ([each] for each in found) if as_json else group_files(found)
+        changes = list(islice(groups, limit or None))
+        more = next(groups, None) is not None
     if as_json:
-        print_json({"changes": [each.as_dict() for each in changes], "more": more})
+        print_json({"changes": [each.as_dict() for (each,) in changes], "more": more})
         return
-    for each in changes:
+    for each, *others in changes:
         time = Styled(f"{when(each.time)}  ", "quiet")
-        print_line((time, visible(each.text), Styled(f"  {visible(each.author)}", "quiet")), hang=2)
+        text = f"{len(others) + 1:,} files in {each.folder}: {each.change}" if others else each.text
+        print_line((time, visible(text), Styled(f"  {visible(each.author)}", "quiet")), hang=2)
     if not changes:
         print_line("No change of it is on record." if sought else "No change is on record.")
     if more:

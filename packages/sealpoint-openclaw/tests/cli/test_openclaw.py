@@ -184,6 +184,17 @@ def test_the_log_says_who_changed_what(laptop: _Laptop) -> None:
     assert laptop.document("log", "--limit", "1")["more"] is True
 
 
+def test_many_new_files_are_one_line_of_the_log(laptop: _Laptop) -> None:
+    """As an upgrade brings them; programs are given each."""
+    for number in range(12):
+        laptop.recorded.write(f"cache/assets/9f/{number}.js", "1")
+    laptop.verb("accept", "--reason", "an upgrade", "--actor", "bob")
+    (line,) = laptop.verb("log", "--limit", "1").stdout.split("\n  ")[:1]
+
+    assert "12 files in cache/assets: added" in " ".join(line.split())
+    assert len(laptop.document("log", "cache")["changes"]) == 12
+
+
 def test_people_who_have_to_approve_are_named_a_command_that_fits(laptop: _Laptop) -> None:
     """A gateway has no rollouts."""
     laptop.recorded.give_to_team()
