@@ -187,6 +187,43 @@ def test_messages_read_the_same_with_their_types_and_without(
         ]
 
 
+def test_maps_with_a_role_are_a_conversation() -> None:
+    """As the interfaces of model providers take messages: OpenAI's and Anthropic's forms."""
+    call = {"name": "pay", "arguments": '{"to": "acme"}'}
+    used = {"type": "tool_use", "id": "c2", "name": "pay", "input": {"to": "eve"}}
+    failed = {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True}
+    said = _read(
+        [
+            {"role": "developer", "content": "Be good."},
+            {"role": "user", "name": "bob", "content": [{"type": "text", "text": "Pay it."}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c1", "type": "function", "function": call}],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "paid"},
+            {"role": "assistant", "content": [used], "model": "m-1"},
+            {"role": "user", "content": [failed]},
+        ]
+    )
+
+    assert said == [
+        ("developer", "", [("text", "", "", "Be good.", False)]),
+        ("user", "bob", [("text", "", "", "Pay it.", False)]),
+        ("assistant", "", [("tool-call", "pay", "c1", 'arguments: {"to": "acme"}', False)]),
+        ("tool", "", [("tool-result", "", "c1", "paid", False)]),
+        (
+            "assistant",
+            "",
+            [
+                ("tool-call", "pay", "c2", 'arguments: {"to": "eve"}', False),
+                ("details", "", "", 'details: {"model": "m-1"}', False),
+            ],
+        ),
+        ("user", "", [("tool-result", "", "c2", "no", True)]),
+    ]
+
+
 def test_no_framework_is_needed_to_read_a_conversation() -> None:
     """What shows messages imports none of what stored them."""
     code = "import sys, sealpoint.views.conversation; print(*sys.modules)"
@@ -293,11 +330,16 @@ def test_no_text_of_a_message_is_left_out() -> None:
                 "odd": "marker-5",
             },
         ),
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "content": "c", "odd": "marker-6"}],
+            "tool_calls": [{"function": {"name": "pay", "arguments": "{}", "odd": "marker-7"}}],
+        },
     ]
 
     said = repr(_read(unexpected))
 
-    assert [n for n in range(1, 6) if f"marker-{n}" not in said] == []
+    assert [n for n in range(1, 8) if f"marker-{n}" not in said] == []
 
 
 def test_a_list_of_something_else_is_no_conversation() -> None:

@@ -258,6 +258,9 @@ def _calls_in(value: Any) -> Iterator[PendingCall]:
     for each in value if isinstance(value, list | tuple) else (value,):
         fields = fields_of(each)
         fields = fields_of(fields["tool_call"]) if "tool_call" in fields else fields
+        if (inner := fields_of(fields.get("function"))) and "name" not in fields:
+            given = parsed_arguments(inner.get("arguments"))
+            fields = {**fields, "name": inner.get("name"), "args": given}
         if isinstance(fields.get("name"), str) and "args" in fields:
             yield PendingCall(fields["name"], fields["args"], str(fields.get("id") or ""))
 

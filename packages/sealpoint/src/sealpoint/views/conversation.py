@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of a state as a conversation: speakers, tool calls, and tool results.
 
-The search finds lists of messages anywhere in a state, by the stored types of LangGraph and Agent
-Framework. It imports no framework, and it also works on untyped values. No part of a message is
+The search finds lists of messages anywhere in a state: by the stored types of LangGraph and Agent
+Framework, and maps with a role and a content, as the APIs of model providers take them. It imports
+no framework, and it also works on untyped values. No part of a message is
 left out: everything that is not text, a call or a result is in its own part, `details`. All texts
 are complete and for people, with unprintable characters made visible.
 
@@ -47,6 +48,8 @@ _FLAGS = ("hosted", "informational_only")
 _LANGCHAIN = "langchain."
 _AGENT_FRAMEWORK = "agent_framework.message"
 _CONTENT = "agent_framework.content"
+_PLAIN = "plain"
+_PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 _CLASSES = {
     ("langchain_core", "HumanMessage"): "langchain.human",
     ("langchain_core", "AIMessage"): "langchain.ai",
@@ -69,6 +72,7 @@ _ROLES = {
     "langchain.message": "",
     "langchain.remove": "remove",
     _AGENT_FRAMEWORK: "",
+    _PLAIN: "",
 }
 """The role of each kind of message; empty if the message states it."""
 
@@ -186,6 +190,11 @@ def _is_conversation(value: Any) -> bool:
 def _tag(value: Any) -> str:
     """Return the stored name of a framework's class; a streamed chunk counts as its message."""
     kind = type(value)
+    if kind is dict:
+        is_said = "content" in value or "tool_calls" in value
+        role = value.get("role")
+        is_plain = is_said and _is_named(value) and type(role) is str and role in _PLAIN_ROLES
+        return _PLAIN if is_plain else ""
     if kind is UntypedValue:
         return str(value.name).removesuffix("-chunk")
     root, _, _ = kind.__module__.partition(".")
@@ -204,6 +213,8 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 def _fields(value: Any) -> dict[str, Any]:
     """Return the fields of a message or a content, whether or not its class is known here."""
+    if type(value) is dict:
+        return dict(value)
     if type(value) is not UntypedValue:
         return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
     held = value.fields.get("value")
@@ -220,10 +231,11 @@ def _message(value: Any, at: str, masking: Masking) -> ChatMessage:
     tag, fields = _tag(value), _fields(value)
     reading = _MessageReader(masking)
     read: Callable[[dict[str, Any]], Iterator[MessagePart]] = reading.agent_framework
-    author = fields.pop("author_name", None)
-    if tag.startswith(_LANGCHAIN):
+    author = None if tag == _PLAIN else fields.pop("author_name", None)
+    if tag.startswith(_LANGCHAIN) or tag == _PLAIN:
         read, author = reading.langchain, fields.pop("name", None)
-    said = fields.pop("role", None) if tag in ("langchain.chat", _AGENT_FRAMEWORK) else None
+    has_role = tag in ("langchain.chat", _AGENT_FRAMEWORK, _PLAIN)
+    said = fields.pop("role", None) if has_role else None
     kind = fields.pop("type", None) if tag.startswith(_LANGCHAIN) else None
     return ChatMessage(
         at=at,
@@ -246,12 +258,13 @@ class _MessageReader:
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
 
-    # ------------------------------------------------------------------ LangChain
+    # ------------------------------------------------------------------ LangChain, plain
 
     def langchain(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
-        """Yield the texts, calls and other parts of a LangChain message."""
+        """Yield the texts, calls and other parts of a message of LangChain, or of a map."""
         content = fields.pop("content", "")
         blocks = list(content) if isinstance(content, list | tuple) else [content]
+        blocks = [] if content is None else blocks
         calls = _calls(fields, "tool_calls")
         broken = _calls(fields, "invalid_tool_calls")
         if result := _word(fields.pop("tool_call_id", None)):
@@ -284,6 +297,13 @@ class _MessageReader:
             return MessagePart(kind=PartKind.TEXT, text=self._text(rest["text"]))
         if kind in ("reasoning", "thinking"):
             return MessagePart(kind=PartKind.REASONING, text=self._text(rest), name=visible(kind))
+        if kind == "tool_result" and rest.keys() <= {"tool_use_id", "content", "is_error"}:
+            return MessagePart(
+                kind=PartKind.TOOL_RESULT,
+                text=self._text(rest.get("content"), "result"),
+                call=visible(_word(rest.get("tool_use_id"))),
+                failed=rest.get("is_error") is True,
+            )
         if kind in ("tool_use", "tool_call", "function_call"):
             return self._call(rest, "input" if "input" in rest else "args", failed=False)
         return self._other(kind or "block", block)
@@ -339,6 +359,10 @@ class _MessageReader:
 
     def _call(self, call: Mapping[str, Any], arguments: str, *, failed: bool) -> MessagePart:
         """Return a tool call with its arguments and any other fields."""
+        inner = call.get("function")
+        if _is_named(inner) and inner.keys() == {"name", "arguments"} and "name" not in call:
+            rest = {key: each for key, each in call.items() if key != "function"}
+            return self._call({**rest, **inner}, "arguments", failed=failed)
         named = ("name", "id", "call_id", "type", arguments)
         rest = {key: each for key, each in call.items() if key not in named}
         given = parsed_arguments(call.get(arguments))
