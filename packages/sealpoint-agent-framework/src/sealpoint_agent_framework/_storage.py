@@ -18,7 +18,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
+from agent_framework import (
+    Content,
+    WorkflowCheckpoint,
+    WorkflowCheckpointException,
+    WorkflowEvent,
+)
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
@@ -819,13 +824,34 @@ def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
         return question_to_display_json(value, registry, bytes_max=bytes_max)
 
     return [
-        {"id": str(id_), "value": shown(_asked(event)), **_schema(event, shown)}
+        {"id": str(id_), "value": shown(_plain(_asked(event))), **_schema(event, shown)}
         for id_, event in asked.items()
     ] or None
 
 
+def _plain(asked: Any) -> Any:
+    """The fields of a call that waits for approval; another request as it is."""
+    return _fields(asked) if _is_approval(asked) else asked
+
+
+def _is_approval(asked: Any) -> bool:
+    return isinstance(asked, Content) and asked.type == "function_approval_request"
+
+
+def _fields(content: Content) -> dict[str, Any]:
+    return {key: value for key, value in content.to_dict().items() if value not in (None, {})}
+
+
 def _schema(event: Any, shown: Callable[[Any], Any]) -> dict[str, Any]:
     """The JSON schema of the response to a request, if its type has one."""
+    asked = _asked(event)
+    if _is_approval(asked):
+        # The framework makes a response of these fields.
+        response = _fields(asked.to_function_approval_response(approved=True))
+        fields = {key: {"const": value} for key, value in response.items()}
+        fields["approved"] = {"type": "boolean", "title": f"Call {asked.function_call.name}"}
+        schema = {"type": "object", "properties": fields, "required": [*response]}
+        return {"schema": shown(schema)}
     try:
         return {"schema": shown(TypeAdapter(event.response_type).json_schema())}
     except (AttributeError, NameError, RuntimeError, TypeError, PydanticUserError):

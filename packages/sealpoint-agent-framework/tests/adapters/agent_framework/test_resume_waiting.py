@@ -2,16 +2,20 @@
 """`resume_waiting` of workflows: what people have answered or approved runs, once."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from agent_framework import AgentExecutor, Content, Message, WorkflowBuilder, tool
 
 from sealpoint.adapters.waiting_runs import ResumeCounts, RunOutcome
 from sealpoint.errors import UsageError
 from sealpoint.views.answer_forms import FieldKind, questions_of, read_answer
 from sealpoint_agent_framework import guard, resume_waiting
 from tests.adapters.agent_framework.payments import SHAPES, Payments
+from tests.adapters.agent_framework.scripted import agent
+from tests.adapters.agent_framework.stores import sealed
 from tests.attacks.agent_framework.bureau import Bureau
 
 
@@ -55,6 +59,51 @@ def test_an_answered_run_goes_on_once(bureau: Bureau, shape: str) -> None:
     assert _resumed(bureau, payments).ran == 1
     assert [each for each in payments.did if each.startswith("pays")] == ["pays 42 to acme: True"]
     assert _resumed(bureau, payments).outcomes == {}
+
+
+class _Payer:
+    """An agent whose tool waits for approval of the framework."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    def build(self) -> Any:
+        """The workflow, as a new process makes it."""
+
+        @tool(approval_mode="always_require")
+        def pay(amount: int) -> str:
+            """Pay."""
+            self.paid.append(amount)
+            return "paid"
+
+        def reply(messages: Sequence[Message]) -> Sequence[str | Content]:
+            said = [each.type for message in messages for each in message.contents]
+            if "function_result" in said:
+                return ["Done."]
+            return [Content.from_function_call("call-1", "pay", arguments='{"amount": 42}')]
+
+        payer = AgentExecutor(agent("payer", reply, tools=[pay]))
+        return WorkflowBuilder(start_executor=payer, name="payer").build()
+
+
+@pytest.mark.parametrize(("said", "paid"), [("Yes", [42]), ("No", [])])
+def test_a_call_that_waits_for_approval_is_a_yes_or_no(
+    bureau: Bureau, said: str, paid: list[int]
+) -> None:
+    """The form has nothing else to fill in, and the framework takes what it gives."""
+    payer = _Payer()
+    asyncio.run(guard(payer.build(), sealed(bureau.worker), actor="dev").run("Pay it."))
+    (thread,) = bureau.worker.threads().names
+    handle = bureau.operator().thread(thread)
+    (asked,) = questions_of(handle.question)
+    (approved,) = (each for each in asked.form.fields if each.kind is FieldKind.CHOICE)
+    words = [word for word, _ in approved.options]
+    handle.answer(read_answer([asked], {approved.name: str(words.index(said))}))
+    storage = bureau.another()
+    counts = asyncio.run(resume_waiting(guard(payer.build(), storage, actor="dev"), storage.store))
+
+    assert (approved.label, words) == ("Call pay", ["Yes", "No"])
+    assert (counts.ran, payer.paid) == (1, paid)
 
 
 def test_what_was_approved_runs_without_its_caller(tmp_path: Path) -> None:
