@@ -45,6 +45,7 @@ from sealpoint_langgraph._framework_types import check_privileged, storable_erro
 _ERROR = "__error__"
 _WRITTEN = re.compile(r"state\[([0-9]+)\]\[2\]")
 COUNTERS = "counters_since_delta_snapshot"
+_METADATA_LEVELS_MAX = 16
 """The framework's counters, per delta channel, of the checkpoints since its value was saved."""
 _CALL = ":"
 """The separator before the task in the lane of a call; no node has it in its name."""
@@ -125,13 +126,24 @@ def state_of(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
-    """The metadata of a checkpoint as JSON, with each counter of the framework as a list."""
-    found = get_checkpoint_metadata(config, metadata)
-    counters = found.get(COUNTERS)
-    if isinstance(counters, Mapping):
-        told = {name: list(pair) for name, pair in counters.items() if isinstance(pair, tuple)}
-        return {**found, COUNTERS: {**counters, **told}}
-    return {**found}
+    """The metadata of a checkpoint as JSON; tuples, such as `langgraph_triggers`, become lists."""
+    return {
+        key: _with_lists(value, _METADATA_LEVELS_MAX)
+        for key, value in get_checkpoint_metadata(config, metadata).items()
+    }
+
+
+def _with_lists(value: Any, levels: int) -> Any:
+    """A value with lists instead of tuples; the store refuses what lies deeper."""
+    if not levels:
+        return value
+    match value:
+        case tuple() | list():
+            return [_with_lists(each, levels - 1) for each in value]
+        case dict():
+            return {key: _with_lists(each, levels - 1) for key, each in value.items()}
+        case _:
+            return value
 
 
 def storable_writes(writes: Sequence[tuple[str, Any]]) -> list[list[Any]]:
