@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from sealpoint.adapters.waiting_runs import RunOutcome, WaitingReason, WaitingRun
 from sealpoint.errors import NeedsApproval, UsageError
-from sealpoint.gate import ThreadPhase
+from sealpoint.gate import Status, ThreadPhase
 from sealpoint.views.answer_forms import questions_of, read_answer
 from sealpoint_langgraph import SealedSaver, guard, resume_waiting
 from tests.attacks.langgraph.desks import Desk, config_of
@@ -151,6 +151,28 @@ def test_a_failed_run_is_reported_and_not_repeated(solo: Office) -> None:
     assert found.outcomes == {RunOutcome.FAILED: 1}
     assert str(errors[0]) == "the bank is closed"
     assert resume_waiting(graph, solo.worker).outcomes == {}
+
+
+def test_a_withdrawn_answer_does_not_run_although_people_approved_it(tmp_path: Path) -> None:
+    """The answer that is in force instead runs when it is approved."""
+    office = Office(tmp_path / "home", policy="strict")
+    desk = Desk()
+    graph = office.waiting(desk, "t")
+    _answer(office, "t", "yes")
+    resume_waiting(graph, office.worker)
+    _approve_all(office)
+    (given,) = office.operator().requests().answers
+    office.operator().deny(given.id, reason="misread")
+    assert resume_waiting(graph, office.worker).outcomes == {}
+    _answer(office, "t", "no")
+    assert resume_waiting(graph, office.worker).outcomes == {RunOutcome.NEEDS_APPROVAL: 1}
+    assert desk.ran == []
+    (request,) = (
+        each for each in office.operator().requests().requests if each.status is Status.OPEN
+    )
+    office.approve(request)
+    assert resume_waiting(graph, office.worker).ran == 1
+    office.close()
 
 
 def test_a_paused_thread_waits(solo: Office) -> None:

@@ -11,10 +11,11 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
+from functools import partial
 from typing import Any
 
 from sealpoint.api import Store
@@ -28,7 +29,7 @@ from sealpoint.errors import (
     Superseded,
     UsageError,
 )
-from sealpoint.gate import Status, Thread
+from sealpoint.gate import Request, SignedAnswer, Status, Thread
 from sealpoint.signing import Action
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
 _LOG = logging.getLogger("sealpoint")
 _AGAIN_SECONDS = 60.0
 """After this time a run is tried again, even if its thread has not changed."""
+_SOON_SECONDS = 5.0
+"""The same for a run that another process has taken."""
 
 
 @unique
@@ -86,7 +89,7 @@ class RunOutcome(StrEnum):
     FAILED = "failed"
     """Its own code raised an error. It is not tried again."""
     TAKEN = "taken"
-    """Another process runs it, or ran it, or an operator has paused it."""
+    """Another process runs it, or ran it; an operator has paused it; its answer was withdrawn."""
     FOREIGN = "foreign"
     """It is not of this graph or workflow, or only the application can repeat its call."""
 
@@ -184,6 +187,33 @@ def _outcome_of(error: Exception) -> RunOutcome:
             return RunOutcome.FAILED
 
 
+def _approved(request: Request, thread: Thread, _: int) -> WaitingRun | None:
+    """Return the run that people have approved; None if another identity asked for it."""
+    told = request.statement
+    if told.requester != thread.adapter.identity:
+        return None
+    release = thread.release_of(request)
+    return WaitingRun(
+        thread=thread,
+        reason=WaitingReason.APPROVED,
+        answer=request.answer,
+        takes=request.id,
+        checkpoint=None if release.newest else release.id,
+        deliberate=told.reason,
+    )
+
+
+def _answered(answer: SignedAnswer, thread: Thread, _: int) -> WaitingRun:
+    """Return the run that a person has answered."""
+    return WaitingRun(
+        thread=thread,
+        reason=WaitingReason.ANSWERED,
+        answer=answer.answer,
+        takes=answer.id,
+        deliberate=answer.deliberate,
+    )
+
+
 class _Finder:
     """Finds the runs that wait, and remembers what came of the attempts."""
 
@@ -196,7 +226,7 @@ class _Finder:
         self.counts = ResumeCounts()
         self._watch = store.watch()
         self._tried: dict[str, tuple[str | int, int, float]] = {}
-        """For each thread: what was tried, at which position, and when."""
+        """For each thread: what was tried, at which position, and when it is tried again."""
         self._settled: dict[str, int] = {}
         """For each thread, the position at which its newest run is nothing to repeat."""
 
@@ -216,63 +246,56 @@ class _Finder:
         found = self._watch.requests()
         for request in found.requests:
             told = request.statement
-            if (told.action, request.status) != (Action.RESUME, Status.APPROVED):
-                continue
-            thread = self._store.thread(request.thread)
-            if told.requester != thread.adapter.identity or not self._is_due(
-                request.thread, request.id, heads
-            ):
-                continue
-            release = thread.release_of(request)
-            yield WaitingRun(
-                thread=thread,
-                reason=WaitingReason.APPROVED,
-                answer=request.answer,
-                takes=request.id,
-                checkpoint=None if release.newest else release.id,
-                deliberate=told.reason,
-            )
+            is_approved = (told.action, request.status) == (Action.RESUME, Status.APPROVED)
+            if is_approved and self._is_due(request.thread, request.id, heads):
+                yield from self._read(request.thread, heads, partial(_approved, request))
         for answer in found.answers:
             if self._is_due(answer.thread, answer.id, heads):
-                yield WaitingRun(
-                    thread=self._store.thread(answer.thread),
-                    reason=WaitingReason.ANSWERED,
-                    answer=answer.answer,
-                    takes=answer.id,
-                    deliberate=answer.deliberate,
-                )
-        yield from self._interrupted(heads)
-
-    def _interrupted(self, heads: dict[str, int]) -> Iterator[WaitingRun]:
-        """Yield the interrupted runs of the threads that have moved since they were settled.
-
-        A run begins with an entry. So a thread that no run holds, at the position where its newest
-        run was found to be nothing to repeat, stays so.
-        """
+                yield from self._read(answer.thread, heads, partial(_answered, answer))
+        # A run begins with an entry. So a thread that no run holds, at the position where its
+        # newest run was found to be nothing to repeat, stays so.
         for name, seq in heads.items():
-            if self._settled.get(name) == seq or name.startswith("sealpoint:"):
-                continue
-            if not self._is_due(name, None, heads):
-                continue
-            thread = self._store.thread(name)
-            if thread.adapter.is_held():
-                continue  # look again next time
-            found = thread.adapter.interrupted()
-            if found is None or not (found.saved or found.answer is not None):
-                self._settled[name] = seq
-                continue
-            yield WaitingRun(
-                thread=thread,
-                reason=WaitingReason.INTERRUPTED,
-                answer=None if found.saved else found.answer,
-                takes=found.session,
-            )
+            is_settled = self._settled.get(name) == seq or name.startswith("sealpoint:")
+            if not is_settled and self._is_due(name, None, heads):
+                yield from self._read(name, heads, self._interrupted)
+
+    def _read(
+        self,
+        name: str,
+        heads: Mapping[str, int],
+        read: Callable[[Thread, int], WaitingRun | None],
+    ) -> Iterator[WaitingRun]:
+        """Yield what waits on a thread; one that cannot be read stops no other."""
+        thread, seq = self._store.thread(name), heads.get(name, -1)
+        try:
+            found = read(thread, seq)
+        except SealpointError as error:
+            _LOG.warning("waiting run unreadable thread=%s code=%s", thread.id, error.code)
+            self._tried[name] = ("", seq, time.monotonic() + _AGAIN_SECONDS)
+        else:
+            if found is not None:
+                yield found
+
+    def _interrupted(self, thread: Thread, seq: int) -> WaitingRun | None:
+        """Return the interrupted run of a thread."""
+        if thread.adapter.is_held():
+            return None  # look again next time
+        found = thread.adapter.interrupted()
+        if found is None or not (found.saved or found.answer is not None):
+            self._settled[thread.name] = seq
+            return None
+        return WaitingRun(
+            thread=thread,
+            reason=WaitingReason.INTERRUPTED,
+            answer=None if found.saved else found.answer,
+            takes=found.session,
+        )
 
     def _is_due(self, name: str, takes: str | None, heads: dict[str, int]) -> bool:
         """Whether an answer or a request, or the newest run, was not tried where the thread is."""
-        tried, position, at = self._tried.get(name, (None, -1, 0.0))
+        tried, position, again = self._tried.get(name, (None, -1, 0.0))
         is_same = position == heads.get(name, -1) and takes in (None, tried)
-        return not is_same or time.monotonic() - at > _AGAIN_SECONDS
+        return not is_same or time.monotonic() > again
 
     def settle(self, run: WaitingRun, error: Exception | None = None, *, ran: bool = False) -> None:
         """Count an attempt, and repeat it only after its thread has changed."""
@@ -282,12 +305,11 @@ class _Finder:
         self.counts.outcomes[outcome] += 1
         name = run.thread.name
         seq = dict(self._watch.heads().values()).get(name, -1)
-        if outcome is RunOutcome.TAKEN:
-            self._tried.pop(name, None)
-        elif (outcome, run.reason) == (RunOutcome.FOREIGN, WaitingReason.INTERRUPTED):
+        if (outcome, run.reason) == (RunOutcome.FOREIGN, WaitingReason.INTERRUPTED):
             self._settled[name] = seq
         else:
-            self._tried[name] = (run.takes, seq, time.monotonic())
+            rest_s = _SOON_SECONDS if outcome is RunOutcome.TAKEN else _AGAIN_SECONDS
+            self._tried[name] = (run.takes, seq, time.monotonic() + rest_s)
         if outcome in (RunOutcome.REFUSED, RunOutcome.FAILED):
             code = error.code if isinstance(error, SealpointError) else type(error).__name__
             _LOG.warning("waiting run %s thread=%s code=%s", outcome, run.thread.id, code)

@@ -86,7 +86,7 @@ class AnswerActions:
                 salt=self._core.salt(), statement=statement, reasons=(), answer=answer
             )
             self._operations.write_in_turn(lambda: self._write(body))
-            self._operations.relay(word)
+            self._operations.relay(word, require=lambda: self._require_unanswered(statement.digest))
             found = self._context.signed_answer()
             if found is None or found.id != statement.digest:
                 raise self._moved("another person has answered first")
@@ -121,9 +121,10 @@ class AnswerActions:
         identity = verify_attestation(word, self._core.trust().roster)
         require_answerer(identity, statement)
 
-    def _require_unanswered(self) -> None:
+    def _require_unanswered(self, own: str | None = None) -> None:
+        """Refuse another answer than this one of our own where one is in force."""
         found = self._context.signed_answer()
-        if found is not None:
+        if found is not None and found.id != own:
             raise self._moved(
                 f"{found.person!r} has answered",
                 hint="It runs when its worker takes it. To answer differently, withdraw that one "

@@ -3,8 +3,8 @@
 
 An answer is a request of the action `answer` whose one approval is the signature of its actor. It
 is bound to the basis of the thread, as every request is: the next run moves the basis, whether it
-takes this answer or another, and the answer counts no more. The oldest one in force counts, so that
-nobody changes what another person answered. To correct one, deny it first.
+takes this answer or another, and the answer counts no more. The one that was signed first counts,
+so that nobody changes what another person answered. To correct one, deny it first.
 
 A signed answer lets nothing pass that the policy does not let pass. It proves who answered: the
 gate records that person as the actor of the resume, and as the one who asks for the approvals that
@@ -51,19 +51,20 @@ class SignedAnswer:
 
 
 def answers_in_force(requests: Iterable[Request]) -> Iterator[SignedAnswer]:
-    """Yield the signed answers in force, the oldest of each thread.
+    """Yield the signed answers in force: of each thread the one whose signature is the oldest.
 
     Args:
-        requests: Requests about the current state of their threads, those of a thread oldest first.
+        requests: Requests about the current state of their threads.
     """
-    seen: set[str] = set()
+    oldest: dict[str, Request] = {}
     for each in requests:
-        told = each.statement
         if not each.is_answer or each.status is not Status.APPROVED:
             continue
-        if each.thread in seen:
-            continue
-        seen.add(each.thread)
+        known = oldest.setdefault(each.thread, each)
+        if (each.approved_in or 0) < (known.approved_in or 0):
+            oldest[each.thread] = each
+    for each in oldest.values():
+        told = each.statement
         yield SignedAnswer(
             id=each.id,
             thread=each.thread,

@@ -35,7 +35,7 @@ from sealpoint.gate._framework_runs import Run, RunTracker, older_lanes
 from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._last_session import Interrupted, LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import Asked, Status, denied_first, grant_of
+from sealpoint.gate._requests import Asked, Request, Status, denied_first, grant_of
 from sealpoint.gate._resume_call import ResumeCall, answer_digest
 from sealpoint.gate._rollouts_in_force import Rollout
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
@@ -429,12 +429,20 @@ class Gate:
             asked = self._context.pending().asked.get(call.takes)
             request = None if asked is None else self._context.request(asked)
             stands = request is not None and request.status is Status.APPROVED
-            if stands and request is not None and request.is_answer:
-                signed = self._context.signed_answer()
-                stands = signed is not None and signed.id == call.takes
+            if stands and request is not None:
+                stands = self._is_answer_in_force(request)
         if not stands:
             words = "another run has taken what this one was to run, or it was withdrawn"
             raise Moved(f"thread {self._state.name!r}: {words}", moved=(words,))
+
+    def _is_answer_in_force(self, request: Request) -> bool:
+        """Whether the answer of a request to take is the one that counts now."""
+        told, signed = request.statement, self._context.signed_answer()
+        if request.is_answer:
+            return signed is not None and signed.id == request.id
+        if told.answer is None or signed is None or signed.release != told.release:
+            return True
+        return (answer_digest(signed.answer), signed.person) == (told.answer, told.actor)
 
     def _judge(
         self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None
@@ -444,11 +452,13 @@ class Gate:
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
         allowed = self._allowed(release)
-        before = _world_before(release, allowed)
+        before, signed = _world_before(release, allowed), self._signed(call, release)
         requests = [
             each
             for each in pending.asked.values()
             if call.is_asked_by(each.body.statement, release, before, policy, who)
+            # Who answers approves nothing: what others were asked before counts no more.
+            and (signed is None or signed.person == each.body.statement.actor)
         ]
         asked, grant = self._grant(requests, policy, trust)
         liveness = self._liveness(call.run)
@@ -492,7 +502,7 @@ class Gate:
             rollouts,
             idempotent=idempotent,
             died=liveness.died,
-            signed=self._signed(call, release),
+            signed=signed,
         )
 
     def _signed(self, call: ResumeCall, release: Release) -> SignedAnswer | None:

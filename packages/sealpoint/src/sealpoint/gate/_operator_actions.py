@@ -394,29 +394,40 @@ class OperatorActions:
             )
             return attestation if said is None else asked.attestations[said]
 
-    def relay(self, attestation: Attestation) -> int:
-        """Record another person's attestation; see `Store`."""
-        return self._record(attestation, None)[0]
+    def relay(self, attestation: Attestation, require: Callable[[], None] = lambda: None) -> int:
+        """Record another person's attestation; see `Store`.
+
+        Args:
+            attestation: What the person has signed.
+            require: Raises an error if it may no longer be recorded as the thread is now.
+        """
+        return self._record(attestation, None, require)[0]
 
     def _attested(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         check_reason(reason, "verdict")
         return attest(self._core.signer(), request_id, verdict, reason)
 
-    def _record(self, attestation: Attestation, actor: str | None) -> tuple[int, Attestation]:
+    def _record(
+        self,
+        attestation: Attestation,
+        actor: str | None,
+        require: Callable[[], None] = lambda: None,
+    ) -> tuple[int, Attestation]:
         """Record an attestation, unless the person has already given that answer; see `answer`."""
         with self._state.reporting():
             check_attestation(attestation)
-            recorded = self.write_in_turn(lambda: self._write_answer(attestation, actor))
+            recorded = self.write_in_turn(lambda: self._write_answer(attestation, actor, require))
             # Once the anchor has the denial, every worker sees it; a resume missing from the list
             # is late.
             self._record_ends()
             return recorded
 
     def _write_answer(
-        self, attestation: Attestation, actor: str | None
+        self, attestation: Attestation, actor: str | None, require: Callable[[], None]
     ) -> tuple[int, Attestation] | None:
         """Return the answer's position, recorded now or earlier; None if another was first."""
         self._state.refresh()
+        require()
         verdict = Verdict(attestation.verdict)
         asked = self._require_open(attestation.statement)
         said = self._find_same_verdict(asked, self._fitting(attestation, asked), verdict)

@@ -76,7 +76,7 @@ class Asked:
     """The identities that denied it and had the right to at that time, each with the time. A
     denial is final. The time is None if the writer of its entry may not determine the time."""
     expired: bool = False
-    """Whether an entry records that it expired, at a time when it had."""
+    """Whether an entry records that it expired, at a time when it had, or withdraws its answer."""
     positions: tuple[str, ...] = ()
     """For a rollout, the digests of the position lists that were recorded after its end."""
     ended_in: int | None = None
@@ -287,6 +287,17 @@ def fold_entry(
         case _:
             return  # it concerns no request
     asked[found.id] = _with_its_end(found, entry)
+    if found.denials and found.body.statement.action is Action.ANSWER:
+        _end_requests_with(asked, found.body.statement, entry)
+
+
+def _end_requests_with(asked: RequestsById, answer: Statement, entry: Entry) -> None:
+    """End the requests to resume with an answer that its person, or an approver, has withdrawn."""
+    given = (answer.answer, answer.release, answer.actor)
+    for each in tuple(asked.values()):
+        told = each.body.statement
+        if told.action is Action.RESUME and (told.answer, told.release, told.actor) == given:
+            asked[each.id] = _with_its_end(replace(each, expired=True), entry)
 
 
 def fold_lost(asked: RequestsById, entry: Entry, roster: Roster | None) -> None:
@@ -485,6 +496,8 @@ class Request:
     """Answers that do not count, and why."""
     attestations: tuple[Attestation, ...] = ()
     """Every recorded answer, even if it does not count."""
+    approved_in: int | None = None
+    """The position of the entry with the first approval that counts; None: there is none."""
 
     @property
     def short(self) -> str:
@@ -668,6 +681,10 @@ def make_request(
         broken_glass_by=tally.broken_glass_by,
         ignored=tally.ignored,
         attestations=asked.attestations,
+        approved_in=min(
+            (asked.relayed[asked.attestations.index(each)] for each in tally.approvals),
+            default=None,
+        ),
     )
 
 
@@ -681,7 +698,8 @@ def why_closed(request: Request) -> RequestClosed:
     """Return the error that says why a request is no longer open."""
     why = {
         Status.DENIED: f"it was denied by {', '.join(request.denied_by)}",
-        Status.EXPIRED: f"it expired at {request.statement.expires.isoformat()}",
+        Status.EXPIRED: f"it expired at {request.statement.expires.isoformat()}, or the answer in "
+        "it was withdrawn",
         Status.VOID: "another policy is in force than the one that it was made under",
     }[request.status]
     return _closed(request.id, request.thread, why)

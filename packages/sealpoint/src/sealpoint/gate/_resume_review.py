@@ -485,6 +485,8 @@ class Reviewer:
         statement = asked.body.statement
         faults = spending_faults(statement, entry, body, saved_world, resume.judged_by)
         yield from (f"{what}: {words}" for words in faults)
+        if body.answered is not None and statement.actor != body.actor:
+            yield f"{what}: it does not name the person who answered, and who may not approve it"
         # The number of approvals that the policy requires is judged with the rules that applied.
         spent = as_spent(asked, entry, body, resume.chain)
         yield from _grant_faults(spent, resume.time, resume.policy, resume.roster, what)

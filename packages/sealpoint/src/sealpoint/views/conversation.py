@@ -359,7 +359,7 @@ class _MessageReader:
 
     def _call(self, call: Mapping[str, Any], arguments: str, *, failed: bool) -> MessagePart:
         """Return a tool call with its arguments and any other fields."""
-        inner = call.get("function")
+        inner: Any = call.get("function")
         if _is_named(inner) and inner.keys() == {"name", "arguments"} and "name" not in call:
             rest = {key: each for key, each in call.items() if key != "function"}
             return self._call({**rest, **inner}, "arguments", failed=failed)

@@ -19,7 +19,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate import Request, SignedAnswer, Status
-from sealpoint.ledger import Kind
+from sealpoint.ledger import Kind, RequestBody
 from sealpoint.signing import Attestation, Statement, Verdict, attest
 from tests.deployment import Deployment
 from tests.ledgers import key
@@ -216,6 +216,89 @@ def test_who_answered_does_not_approve_its_repetition(tmp_path: Path) -> None:
     other.begin(world=READ, answer="yes", actor="bot", token=_SECOND, takes=request.id)
     assert team.newest(Kind.RESUME).actor == "ann"
     team.check_sound()
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_who_answers_later_does_not_approve_what_was_asked_before(
+    tmp_path: Path, *, approved: bool
+) -> None:
+    """The worker asked first, for somebody unknown; then ann signs the same answer."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    before = team.ask(answer="yes", world=READ)
+    if approved:
+        team.store("ann").approve(before.id, reason="fine")
+    _signed(team, "ann")
+    now = team.ask(answer="yes", world=READ)
+    assert (before.statement.actor, now.statement.actor) == (None, "ann")
+    with pytest.raises(NoRight):
+        team.store("ann").approve(now.id, reason="mine")
+    if not approved:
+        team.store("ann").approve(before.id, reason="fine")
+    with pytest.raises(NeedsApproval):
+        team.thread().resume(world=READ, answer="yes")
+    team.store("bob").approve(now.id, reason="fine")
+    team.thread().resume(world=READ, answer="yes")
+    assert team.newest(Kind.RESUME).request == now.id
+    team.check_sound()
+
+
+def test_who_answers_after_another_approves_nothing(tmp_path: Path) -> None:
+    """The request in the name of ann, who has withdrawn, is not that of bob."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    given = _signed(team, "ann")
+    first = team.ask(answer="yes", world=READ)
+    team.store("ann").deny(given.id, reason="let bob")
+    _signed(team, "bob")
+    second = team.ask(answer="yes", world=READ)
+    assert [each.statement.actor for each in (first, second)] == ["ann", "bob"]
+    with pytest.raises(NoRight):
+        team.store("bob").approve(second.id, reason="mine")
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_what_was_asked_for_a_withdrawn_answer_has_ended(tmp_path: Path, *, approved: bool) -> None:
+    """Whether it was approved or not, and whether another answer is in force."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    given = _signed(team, "ann")
+    request = team.ask(answer="yes", world=READ)
+    if approved:
+        team.store("bob").approve(request.id, reason="fine")
+    team.store("ann").deny(given.id, reason="misread")
+    with pytest.raises(RequestClosed, match="was withdrawn"):
+        team.store("carol").approve(request.id, reason="late")
+    (ended,) = team.store("operator").requests().requests
+    assert ended.status is Status.EXPIRED
+    with pytest.raises(Moved):
+        team.thread().adapter.begin(world=READ, answer="yes", token=_FIRST, takes=request.id)
+    _signed(team, "ann")
+    again = team.ask(answer="yes", world=READ)
+    assert (again.id != request.id, again.status) == (True, Status.OPEN)
+    team.check_sound()
+
+
+def test_an_approved_request_is_not_taken_against_a_signed_answer(tmp_path: Path) -> None:
+    """People approved what a worker asked for; before it ran, ann has answered otherwise."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    request = team.ask(answer="yes", world=READ)
+    team.store("bob").approve(request.id, reason="fine")
+    _signed(team, "ann", "no")
+    with pytest.raises(Moved):
+        team.thread().adapter.begin(world=READ, answer="yes", token=_FIRST, takes=request.id)
+
+
+def test_an_answer_whose_signature_comes_later_replaces_none(team: Team) -> None:
+    """A member with other code has written it before, and brings the signature afterwards."""
+    thread = team.thread("operator")
+    statement = thread.prepare_answer("mine", person="operator", reason="x")
+    body = RequestBody(salt="0" * 32, statement=statement, reasons=(), answer="mine")
+    assert thread._answers._write(body) is not None
+    given = _signed(team, "bob", "no")
+    team.store("operator").relay(attest(key("operator"), statement.digest, Verdict.APPROVE, "x"))
+    assert team.thread().signed_answer == given
 
 
 def test_two_workers_ask_for_one_approval(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def _asked(*words: tuple[str, Verdict], about: Statement = _STATEMENT, **more: A
         attestations=tuple(
             attest(key(who), about.digest, verdict, "looked") for who, verdict in words
         ),
+        relayed=tuple(range(1, len(words) + 1)),
         **more,
     )
 
