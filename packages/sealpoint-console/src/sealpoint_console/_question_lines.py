@@ -4,14 +4,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sealpoint.api import Store
+from sealpoint.api import Store, examine
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status, ThreadPhase, ThreadSummary
 from sealpoint.signing import Action
+from sealpoint.views.decision import read_decision
 from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 
 _KNOWN_MAX = 4_000
 _READ_MAX = 200
+_EXAMINED_MAX = 25
 _CHARS = 120
 _WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL, ThreadPhase.READY)
 
@@ -31,6 +33,28 @@ class QuestionLines:
         }
         return _shortened(found)
 
+    def differences_of(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, ...]]:
+        """What people should look at closely in open requests, by their ids.
+
+        It takes the states behind a question, so a page reads a few of them; its next look, others.
+        """
+        found, left = {}, _EXAMINED_MAX
+        for each in requests:
+            key = ("differences", each.id)
+            if each.status is not Status.OPEN or each.statement.action is not Action.RESUME:
+                continue
+            if key not in self._known and left:
+                left -= 1
+                self._keep(key, self._differences(each))
+            found[each.id] = self._known.get(key, ())
+        return found
+
+    def _differences(self, request: Request) -> tuple[str, ...]:
+        examined = examine(self._store, request, states=True)
+        if examined.fault is not None:
+            return ("What this request shows cannot be believed.",)
+        return read_decision(examined.shown, examined).differences
+
     def of_requests(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, str]]:
         """The questions and answers of requests, by their ids."""
         asked, answers = {}, {}
@@ -45,16 +69,20 @@ class QuestionLines:
 
     def _question(self, name: str, key: tuple[str, object], request: Request | None = None) -> Any:
         if key not in self._known:
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
             try:
                 thread = self._store.thread(name)
-                self._known[key] = (
-                    thread.question if request is None else thread.release_of(request).question
+                self._keep(
+                    key,
+                    thread.question if request is None else thread.release_of(request).question,
                 )
             except SealpointError:
                 return None  # its own page says why
         return self._known[key]
+
+    def _keep(self, key: tuple[str, object], found: Any) -> None:
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known[key] = found
 
 
 def approved_threads(requests: Iterable[Request]) -> Mapping[str, Request]:

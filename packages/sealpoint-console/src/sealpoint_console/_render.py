@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from sealpoint.views.decision import AskedQuestion
+from sealpoint.views.readable import TextField
 from sealpoint.views.words import Line, Styled
 from sealpoint.world import visible
 
@@ -64,6 +65,11 @@ def _is_long(question: AskedQuestion) -> bool:
     return rows > _ROWS_MAX
 
 
+def _is_code(field: TextField) -> bool:
+    """Whether the place of each character matters: lines of it are indented."""
+    return any(line.startswith("  ") for line in field.lines)
+
+
 class Renderer:
     """Creates pages from templates."""
 
@@ -86,7 +92,7 @@ class Renderer:
             "pieces": _pieces,
             "shown": lambda text: visible(str(text)),
         }
-        self._environment.tests["long"] = _is_long
+        self._environment.tests |= {"long": _is_long, "code": _is_code}
         self._environment.globals["static"] = self._static_path
         # All at once, as for the files: an upgrade under a running console would give it templates
         # of the new version, which its code cannot fill.

@@ -5,13 +5,23 @@ A list comes from the watch of the store; one request is read, verified and exam
 the command line does before it signs. The page of a used request shows its result.
 """
 
+from contextlib import suppress
+
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sealpoint.api import ExaminedRequest, examine
-from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread, UsageError
+from sealpoint.errors import (
+    Forged,
+    NoRight,
+    NotTrusted,
+    UnknownEntry,
+    UnknownRequest,
+    UnknownThread,
+    UsageError,
+)
 from sealpoint.gate import Request, Status, require_break_glass_allowed
-from sealpoint.signing import Action, Role, Verdict, persons_asking
+from sealpoint.signing import Action, Role, Verdict, persons_asking, verify_attestation
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 from sealpoint_console._app import PageCall, Right, Routes
 
@@ -38,6 +48,7 @@ class RequestPages:
             everything=everything,
             requests=shown,
             lines=call.desk.question_lines.of_requests(shown),
+            differences=call.desk.question_lines.differences_of(shown),
             failures=len(call.desk.watch.findings()),
         )
 
@@ -77,6 +88,8 @@ class RequestPages:
             rollout_ticket=call.offer("rollout", request.id, request.id) if offers_rollout else "",
             is_rollout=told.action is Action.ROLLOUT,
             revoke_ticket=_revoke_ticket(call, request),
+            said=_said(call, request),
+            following=_following(call, request),
         )
 
     def _break_glass(self, call: PageCall) -> Response:
@@ -258,6 +271,40 @@ def _other_approvers(call: PageCall, request: Request) -> list[str]:
     return sorted(
         approvers - have - persons_asking(request.statement, roster) - {call.viewer.person}
     )
+
+
+def _said(call: PageCall, request: Request) -> list[tuple[str, str, str]]:
+    """The persons who have answered a request, each with the verdict in words and the reason."""
+    roster, found = call.desk.watch.roster, []
+    for word in request.attestations:
+        with suppress(Forged, NotTrusted):  # it counts for nothing
+            person = verify_attestation(word, roster).person
+            found.append((person, _SAID[word.verdict], word.reason))
+    return found
+
+
+_SAID = {
+    Verdict.APPROVE: "approved",
+    Verdict.DENY: "denied",
+    Verdict.BREAK_GLASS: "broke the glass",
+}
+
+
+def _following(call: PageCall, request: Request) -> Request | None:
+    """The next open request that this person may approve."""
+    if not call.viewer.is_approver:
+        return None
+    mine = set(call.viewer.identities)
+    waiting = [
+        each
+        for each in call.desk.watch.requests().requests
+        if each.status is Status.OPEN
+        and not mine & set(each.approved_by)
+        and not _is_own(call, each)
+        and each.id != request.id
+    ]
+    later = (each for each in waiting if (each.asked_at, each.id) > (request.asked_at, request.id))
+    return next(later, waiting[0] if waiting else None)
 
 
 def _alike(call: PageCall, request: Request) -> int:
