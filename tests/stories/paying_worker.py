@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+import traceback
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -104,7 +105,8 @@ class MortalWorker:
     """A place where one worker runs after the other: each is killed at a random moment."""
 
     def __init__(self, url: str, place: dict[str, Any], bank: Path, *, idempotent: bool) -> None:
-        self._work = partial(_work, url, place, bank, idempotent=idempotent)
+        self._errors = bank.with_suffix(".errors")
+        self._work = partial(_work, url, place, bank, self._errors, idempotent=idempotent)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, daemon=True)
         self.killed = 0
@@ -135,13 +137,24 @@ class MortalWorker:
             process.join(_CHANCE.uniform(0, _LIFE_S + _LOOK_STARTS * started_s))
             process.kill()
             process.join(_PATIENCE_S)
-            assert process.exitcode == -signal.SIGKILL, "a worker has ended by itself"
+            assert process.exitcode == -signal.SIGKILL, self._errors.read_text("utf-8")
             process.close()
             self.killed += 1
 
 
-def _work(url: str, place: dict[str, Any], bank: Path, started: Any, *, idempotent: bool) -> None:
-    with sealpoint.open_store(url, **place) as store:
-        graph = guarded(store, Bank(bank), idempotent=idempotent)
-        started.send("started")
-        resume_waiting(graph, store, every=_EVERY_S)
+def _work(
+    url: str,
+    place: dict[str, Any],
+    bank: Path,
+    errors: Path,
+    started: Any,
+    *,
+    idempotent: bool,
+) -> None:
+    try:
+        with sealpoint.open_store(url, **place) as store:
+            graph = guarded(store, Bank(bank), idempotent=idempotent)
+            started.send("started")
+            resume_waiting(graph, store, every=_EVERY_S)
+    finally:
+        errors.write_text(traceback.format_exc(), "utf-8")
