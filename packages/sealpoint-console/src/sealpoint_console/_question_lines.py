@@ -34,7 +34,7 @@ class QuestionLines:
         return _shortened(found)
 
     def differences_of(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, ...]]:
-        """What people should look at closely in open requests, by their ids.
+        """Return the differences that people should look at in open requests, by their ids.
 
         It takes the states behind a question, so a page reads a few of them; its next look, others.
         """
@@ -52,7 +52,7 @@ class QuestionLines:
     def _differences(self, request: Request) -> tuple[str, ...]:
         examined = examine(self._store, request, states=True)
         if examined.fault is not None:
-            return ("What this request shows cannot be believed.",)
+            return ("This request shows something else than its thread.",)
         return read_decision(examined.shown, examined).differences
 
     def of_requests(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, str]]:

@@ -89,6 +89,7 @@ class RequestPages:
             is_rollout=told.action is Action.ROLLOUT,
             revoke_ticket=_revoke_ticket(call, request),
             said=_said(call, request),
+            same=_same(call, request),
             following=_following(call, request),
         )
 
@@ -196,6 +197,7 @@ def agreeable_request(call: PageCall, verdict: Verdict) -> ExaminedRequest:
     return examined
 
 
+_SAME_MAX = 5
 _FOLDED = (SectionKind.STANDING, SectionKind.RELEASE, SectionKind.STATEMENT)
 _WORLDS = (SectionKind.WORLD_DIFF, SectionKind.WORLD)
 _OF_DECISION = (
@@ -271,6 +273,15 @@ def _other_approvers(call: PageCall, request: Request) -> list[str]:
     return sorted(
         approvers - have - persons_asking(request.statement, roster) - {call.viewer.person}
     )
+
+
+def _same(call: PageCall, request: Request) -> list[Request]:
+    """Other open requests with the same question and answer, such as a second refund."""
+    others = [each for each in call.desk.watch.requests().requests if each.status is Status.OPEN]
+    lines = call.desk.question_lines.of_requests([request, *others])
+    own = lines.get(request.id, ("", ""))
+    found = [each for each in others if each.id != request.id and lines.get(each.id) == own]
+    return found[:_SAME_MAX] if any(own) else []
 
 
 def _said(call: PageCall, request: Request) -> list[tuple[str, str, str]]:

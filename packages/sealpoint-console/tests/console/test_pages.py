@@ -96,6 +96,53 @@ def test_somebody_else_signs_in_where_somebody_is_signed_in(served: Served) -> N
         assert "Use a passkey" in page.text
 
 
+def test_a_list_says_what_to_look_at_closely(served: Served) -> None:
+    """In the row of the request, and beside the buttons of its page."""
+    scene = served.scene
+    plain, wider = scene.ask("invoice-17"), scene.ask("invoice-18", world=WIDER)
+    served.seen()
+    with served.client("ann") as client:
+        found = client.get("/requests").text
+        rows = {
+            each: found.partition(f'id="r-{each}"')[2].partition("</tr>")[0]
+            for each in (plain, wider)
+        }
+        pages = {each: client.get(f"/requests/{each}").text for each in (plain, wider)}
+
+    assert "New tool: shell" in rows[wider]
+    assert "New tool" not in rows[plain]
+    assert "tools, permissions, model and prompts that it had" in pages[plain]
+    assert "Look closely: 1 difference" not in pages[plain]
+
+
+def test_a_second_request_for_the_same_is_named(served: Served) -> None:
+    """Each of two is in order, and both together pay twice."""
+    scene = served.scene
+    one, other = scene.ask("invoice-17"), scene.ask("invoice-18")
+    third = scene.ask("invoice-19", pay=43)
+    served.seen()
+    with served.client("ann") as client:
+        pages = [client.get(f"/requests/{each}").text for each in (one, other, third)]
+
+    words = "Asked with the same question and answer"
+    assert [words in each for each in pages] == [True, True, False]
+    assert f'href="/requests/{other}">invoice-18' in pages[0]
+
+
+def test_a_decision_shows_its_reasons_and_what_comes_next(served: Served) -> None:
+    """Of everybody who has answered, on the page of the request."""
+    scene = served.scene
+    one, other = scene.ask("invoice-17"), scene.ask("invoice-18")
+    with scene.open("ann") as store:
+        store.deny(one, reason="the supplier is unknown")
+    served.seen()
+    with served.client("bob") as client:
+        page = client.get(f"/requests/{one}").text
+
+    assert "<strong>ann</strong> denied: the supplier is unknown" in page
+    assert f'href="/requests/{other}">Next: invoice-18' in page
+
+
 def test_a_request_that_was_used_is_told_and_not_lost(served: Served) -> None:
     """Links to it, from a hook or the chain, say who approved, and what it let happen."""
     scene = served.scene

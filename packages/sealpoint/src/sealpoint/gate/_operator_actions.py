@@ -398,7 +398,7 @@ class OperatorActions:
         """Record another person's attestation; see `Store`.
 
         Args:
-            attestation: What the person has signed.
+            attestation: The signature of the person.
             require: Raises an error if it may no longer be recorded as the thread is now.
         """
         return self._record(attestation, None, require)[0]
