@@ -23,7 +23,12 @@ from sealpoint import Registry
 from sealpoint.codec import UntypedValue
 from sealpoint.errors import UsageError
 from sealpoint.views import conversation
-from sealpoint.views.conversation import PartKind, find_conversations, read_conversation
+from sealpoint.views.conversation import (
+    PartKind,
+    fields_of,
+    find_conversations,
+    read_conversation,
+)
 from sealpoint.views.tree import StateTree
 from sealpoint_agent_framework.framework import registry as agent_framework_registry
 from sealpoint_langgraph.framework import registry as langgraph_registry
@@ -141,6 +146,29 @@ def test_messages_of_langgraph_are_a_conversation() -> None:
         ("assistant", "", [("text", "", "", "do", False)]),
         ("remove", "", [("details", "", "", 'details: {"id": "m9"}', False)]),
     ]
+
+
+def test_attributes_that_a_message_has_beyond_its_fields_are_shown() -> None:
+    """LangChain lets a message hold any; they are stored after its fields."""
+    said = _read(_untyped(langgraph_registry, [HumanMessage("Hi.", to="evil")]))
+
+    assert said[0][2][1] == ("details", "", "", 'details: {"to": "evil"}', False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("app.batch", [{"pay": 1}, {"pay": 9999}]),
+        ("app.batch", [{"pay": 1}, 3]),
+        ("langchain.human", [{"content": "Hi."}, {"pay": 9999}]),
+        ("langchain.human", [{"content": "Hi."}, 3, {"a": 1}]),
+    ],
+)
+def test_only_the_stored_form_of_a_message_is_taken_for_one(name: str, value: Any) -> None:
+    """Any other object may have a field that looks like it, and all of it is shown."""
+    held = UntypedValue(name=name, version=1, fields={"value": value})
+
+    assert fields_of(held) == {"value": value}
 
 
 def test_messages_of_agent_framework_are_a_conversation() -> None:

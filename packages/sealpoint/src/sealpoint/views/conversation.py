@@ -47,6 +47,8 @@ _FLAGS = ("hosted", "informational_only")
 
 _LANGCHAIN = "langchain."
 _AGENT_FRAMEWORK = "agent_framework.message"
+_MODEL_PARTS = (2, 4)
+"""The lengths of the stored form of a message of LangChain."""
 _CONTENT = "agent_framework.content"
 _PLAIN = "plain"
 _PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
@@ -217,10 +219,21 @@ def _fields(value: Any) -> dict[str, Any]:
         return dict(value)
     if type(value) is not UntypedValue:
         return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
-    held = value.fields.get("value")
-    if value.fields.keys() == {"value"} and type(held) is list and held and _is_named(held[0]):
-        return dict(held[0])  # the stored form of a model: its fields, and which of them were set
+    is_message = _tag(value).startswith(_LANGCHAIN) and _tag(value) in _ROLES
+    if is_message and value.fields.keys() == {"value"} and _is_model(value.fields["value"]):
+        fields, _, *others = value.fields["value"]
+        return {**{name: each for part in others for name, each in part.items()}, **fields}
     return dict(value.fields)
+
+
+def _is_model(held: Any) -> bool:
+    """Whether this is the stored form of a model of LangChain.
+
+    It has the fields, a number for which of them were set, and maps of any other attributes.
+    """
+    if type(held) is not list or len(held) not in _MODEL_PARTS:
+        return False
+    return type(held[1]) is int and all(map(_is_named, (held[0], *held[2:])))
 
 
 def _is_named(value: Any) -> bool:
