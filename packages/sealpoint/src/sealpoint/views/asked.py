@@ -7,16 +7,27 @@ as it is.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sealpoint.views.answer_forms import each_question
-from sealpoint.views.conversation import fields_of, parsed_arguments
+from sealpoint.views.conversation import fields_of, find_conversations, parsed_arguments
 from sealpoint.views.masking import REVEALED, Masking
 from sealpoint.views.nodes import lane_names, node_name
-from sealpoint.views.readable import hide, is_object, is_text, lines_of, plain_of
+from sealpoint.views.readable import (
+    hide,
+    is_cut,
+    is_same,
+    is_text,
+    label_of,
+    labels_of,
+    named_values,
+    plain_of,
+)
+from sealpoint.views.tree import StateTree
 from sealpoint.world import visible
 
 if TYPE_CHECKING:  # code that only shows the status of a request does not load them
@@ -24,20 +35,29 @@ if TYPE_CHECKING:  # code that only shows the status of a request does not load 
 
 __all__ = [
     "APPROVAL",
-    "APPROVAL_FIELDS",
     "Asker",
     "PendingCall",
     "ReadQuestion",
     "read_question",
     "read_questions",
+    "unread",
+    "without",
 ]
 
 _PUSH = "~__pregel_push"
 _INDEX = re.compile(r"[0-9]{1,12}")
-_SENT = "__pregel_tasks"
+_OWN = "__pregel_"
+"""How the channels of LangGraph itself begin."""
+_SENT = f"{_OWN}tasks"
 _REVIEWER = "HumanInTheLoopMiddleware"
 APPROVAL = "function_approval_"
 """How the types of a question for approval, and of its answer, begin in Agent Framework."""
+_APPROVAL_DEFAULTS: Mapping[str, Any] = {
+    "additional_properties": {},
+    "hosted": False,
+    "informational_only": False,
+    "user_input_request": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,10 @@ class ReadQuestion:
     id: str | None
     text: str
     rest: dict[str, Any]
+    """Everything else, by the labels for people."""
     calls: tuple[PendingCall, ...]
+    approval: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of a request for approval in Agent Framework."""
 
 
 def read_questions(shown: "ShownRelease", masking: Masking) -> list[ReadQuestion]:
@@ -75,11 +98,11 @@ def _whole_questions(shown: "ShownRelease") -> Iterator[tuple[str, Any]]:
             if type(write) is list and "__interrupt__" in write and write:
                 for each in write[-1] if type(write[-1]) in (list, tuple) else (write[-1],):
                     fields = fields_of(each)
-                    yield str(fields.get("id")), fields.get("value")
+                    yield _id(fields.get("id")), fields.get("value")
     for each in shown.states:
         asked = each.state.get("pending_request_info_events") if type(each.state) is dict else None
         for id_, event in asked.items() if type(asked) is dict else ():
-            yield str(id_), fields_of(event).get("data")
+            yield _id(id_), fields_of(event).get("data")
 
 
 def read_question(
@@ -93,61 +116,87 @@ def read_question(
         whole: Complete questions by their ids: a very long one is saved as the start of its text.
         masking: The names of hidden values.
     """
-    if is_object(value) and id_ is not None and id_ in whole:
+    if is_cut(value) and id_ is not None and whole.get(id_) is not None:
         value = whole[id_]
     value = hide(plain_of(value), masking)
     if isinstance(value, str):
         return ReadQuestion(id_, value, {}, ())
     fields = fields_of(value)
-    if fields.get("type") == f"{APPROVAL}request":
-        call = _function_call(fields.get("function_call"))
-        left = {k: v for k, v in fields.items() if k not in APPROVAL_FIELDS and v is not None}
-        return ReadQuestion(id_, "", left if call else fields, (call,) if call else ())
+    if fields.get("type") == f"{APPROVAL}request" and (call := _function_call(fields)):
+        left = {label_of(k): v for k, v in unread(fields, "type", "id", "function_call").items()}
+        named = fields_of(fields["function_call"])
+        known = ("name", "arguments", "call_id", "id")
+        left |= {f"function_call: {label_of(k)}": v for k, v in unread(named, *known).items()}
+        return ReadQuestion(id_, "", left, (call,), fields)
     calls, text, rest = _reviewed(value if type(value) is list else [value])
     if calls:
         return ReadQuestion(id_, text, rest, calls)
-    return ReadQuestion(id_, "", fields or {"": value}, ())
+    return ReadQuestion(id_, "", named_values(value), ())
 
 
-APPROVAL_FIELDS = ("type", "id", "function_call", "user_input_request", "approved")
-
-
-def _function_call(value: Any) -> PendingCall | None:
-    fields = fields_of(value)
+def _function_call(request: Mapping[str, Any]) -> PendingCall | None:
+    fields = fields_of(request.get("function_call"))
     if not isinstance(fields.get("name"), str):
         return None
-    given = parsed_arguments(fields.get("arguments"))
-    return PendingCall(fields["name"], given, str(fields.get("call_id") or ""), is_asked=True)
+    given = parsed_arguments(fields.get("arguments", {}))
+    return PendingCall(fields["name"], given, _id(fields.get("call_id")), is_asked=True)
+
+
+def unread(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return the fields of a content of Agent Framework but these, and but its defaults."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in names
+        and not (name in _APPROVAL_DEFAULTS and is_same(value, _APPROVAL_DEFAULTS[name]))
+        and not (name == "type" and value == "function_call")
+    }
 
 
 def _reviewed(requests: list[Any]) -> tuple[tuple[PendingCall, ...], str, dict[str, Any]]:
     """Return the calls that LangChain's review asks about, its words, and the rest."""
-    calls: list[PendingCall] = []
+    found: list[tuple[PendingCall, dict[str, Any]]] = []
     texts: list[str] = []
     rest: dict[str, Any] = {}
-    for request in requests:
+    for number, request in enumerate(requests, 1):
         fields = dict(fields_of(request))
-        actions = fields.pop("action_requests", None) or [fields.pop("action_request", None)]
-        for action in actions if isinstance(actions, list | tuple) else ():
+        listed = "action_requests" in fields
+        actions = fields.pop("action_requests") if listed else [fields.pop("action_request", None)]
+        if type(actions) is not list or not actions:
+            return (), "", {}
+        said = [_text_in(fields)]
+        for action in actions:
             each = dict(fields_of(action))
-            name, given = each.pop("name", None) or each.pop("action", None), each.pop("args", None)
+            name = each.pop("name" if "name" in each else "action", None)
             if not isinstance(name, str):
                 return (), "", {}
-            calls.append(PendingCall(name, given, is_asked=True))
-            fields |= {"description": each.pop("description", fields.get("description")), **each}
-            said = fields.pop("description") or ""
-            # The usual description repeats the call, as Python writes it.
-            said = said if type(said) is str else "\n".join(lines_of(said))
-            with suppress(ValueError):  # a number of thousands of digits has no decimal text
-                said = said.removesuffix(f"\n\nTool: {name}\nArgs: {given}")
-            texts.append(said)
-        configs = fields.pop("review_configs", None)
-        if (choices := _choices(configs)) is not None:
-            fields["possible answers"] = choices
-        elif configs is not None:
-            fields["review_configs"] = configs
-        rest |= fields
-    return tuple(calls), "\n".join(dict.fromkeys(filter(None, texts))), rest
+            call = PendingCall(name, each.pop("args", {}), is_asked=True)
+            said.append(_text_in(each))
+            texts += (_without_call(text, call) for text in said)
+            said = []
+            found.append((call, each))
+        choices = _choices(fields.get("review_configs"))
+        if choices is not None and "possible answers" not in fields:
+            fields = {**fields, "possible answers": choices}
+            del fields["review_configs"]
+        of = f"request {number}: " if len(requests) > 1 else ""
+        rest |= {f"{of}{label_of(key)}": value for key, value in fields.items()}
+    calls = tuple(call for call, _ in found)
+    for label, (_, fields) in zip(labels_of([each.name for each in calls]), found, strict=True):
+        rest |= {f"{label}: {label_of(key)}": value for key, value in fields.items()}
+    return calls, "\n".join(dict.fromkeys(filter(None, texts))), rest
+
+
+def _text_in(fields: dict[str, Any]) -> str:
+    """Remove and return the description of a request, if it is a text."""
+    return fields.pop("description") if is_text(fields.get("description")) else ""
+
+
+def _without_call(said: str, call: PendingCall) -> str:
+    """Return a description without the call, which the usual one repeats as Python writes it."""
+    with suppress(ValueError):  # a number of thousands of digits has no decimal text
+        return said.removesuffix(f"\n\nTool: {call.name}\nArgs: {call.arguments}")
+    return said
 
 
 def _choices(configs: Any) -> str | None:
@@ -158,8 +207,9 @@ def _choices(configs: Any) -> str | None:
         ", ".join(each["allowed_decisions"])
         if type(each) is dict
         and each.keys() == {"action_name", "allowed_decisions"}
+        and is_text(each["action_name"])
         and type(each["allowed_decisions"]) is list
-        and all(map(is_text, each["allowed_decisions"]))
+        and all(is_text(one) and one.isidentifier() for one in each["allowed_decisions"])
         else None
         for each in configs
     }
@@ -262,19 +312,53 @@ def _calls_in(value: Any) -> Iterator[PendingCall]:
             given = parsed_arguments(inner.get("arguments"))
             fields = {**fields, "name": inner.get("name"), "args": given}
         if isinstance(fields.get("name"), str) and "args" in fields:
-            yield PendingCall(fields["name"], fields["args"], str(fields.get("id") or ""))
+            yield PendingCall(fields["name"], fields["args"], _id(fields.get("id")))
 
 
-def _unanswered_calls(channels: Mapping[str, Any]) -> Iterator[PendingCall]:
-    """Yield the calls of the last message with calls that have no result."""
-    messages = channels.get("messages")
-    done: list[Any] = []
-    for message in reversed(messages) if type(messages) is list else ():
+def _id(value: Any) -> str:
+    return str.__str__(value) if isinstance(value, str) else ""
+
+
+def _unanswered_calls(channels: Mapping[str, Any]) -> list[PendingCall]:
+    """Return the calls without a result in the conversations of a state, each of them once."""
+    held = {k: v for k, v in channels.items() if not (is_text(k) and k.startswith(_OWN))}
+    tree = StateTree(held)
+    places = (tree.value(each.at) for each in find_conversations(tree).found)
+    lists = {id(each): each for each in (*held.values(), *places) if type(each) is list}
+    calls: list[PendingCall] = []
+    for messages in lists.values():
+        calls += without(_unanswered_in(messages), calls)
+    return calls
+
+
+def _unanswered_in(messages: list[Any]) -> list[PendingCall]:
+    """Return the calls without a result in the newest message with calls.
+
+    A result may be of any of the calls that have its id, so that it counts for none of them unless
+    all have one.
+    """
+    results: Counter[str] = Counter()
+    for message in reversed(messages):
         fields = fields_of(message)
-        done.append(fields.get("tool_call_id"))
         calls = fields.get("tool_calls")
         if isinstance(calls, list | tuple) and calls:
-            yield from (each for each in _calls_in(calls) if each.id not in done)
-            return
-        if fields.get("tool_call_id") is None:
-            return
+            found = list(_calls_in(calls))
+            ids = Counter(each.id for each in found)
+            return [each for each in found if results[each.id] < ids[each.id]]
+        if done := _id(fields.get("tool_call_id")):
+            results[done] += 1
+    return []
+
+
+def without(
+    calls: Iterable[PendingCall], others: Iterable[PendingCall], *, ids: bool = True
+) -> list[PendingCall]:
+    """Return the calls that are left if each of the others stands for one of the same content."""
+    left = list(calls)
+    for other in others:
+        for number, each in enumerate(left):
+            is_named = each.name == other.name and (each.id == other.id or not ids)
+            if is_named and is_same(each.arguments, other.arguments):
+                del left[number]
+                break
+    return left

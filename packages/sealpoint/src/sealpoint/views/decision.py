@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sealpoint.views.asked import Asker, PendingCall, ReadQuestion, read_questions
+from sealpoint.views.asked import Asker, PendingCall, ReadQuestion, read_questions, without
 from sealpoint.views.conversation import (
     ChatMessage,
     PartKind,
-    fields_of,
     find_conversations,
     read_conversation,
 )
 from sealpoint.views.differences import (
+    approval_words,
     earlier_words,
     edited,
     release_words,
@@ -26,7 +26,7 @@ from sealpoint.views.differences import (
     world_words,
 )
 from sealpoint.views.masking import REVEALED, Masking
-from sealpoint.views.readable import TextField, is_same, lines_of, text_field
+from sealpoint.views.readable import TextField, is_same, label_of, named_values, text_field
 from sealpoint.views.replies import NOTHING, answer_fields, decisions_of, split_answer
 from sealpoint.views.tree import StateTree
 from sealpoint.world import visible
@@ -106,15 +106,16 @@ def read_decision(
         questions.append(_with_state(question, asker, reply, differences))
         called |= {each.id for each in (*question.calls, *asker.calls) if each.id}
     if effects:
-        names = ", ".join(map(visible, effects))
+        names = ", ".join(effects)
         differences.append(f"The answer does more than answer: it also sets {names}.")
     if shown is not None:
         differences += release_words(shown)
     if examined is not None:
         differences += world_words(examined)
     if examined is not None:
-        differences += signed_words(examined)
-        differences += earlier_words(examined.request, examined.earlier)
+        whole = None if shown is None else shown.release.question
+        differences += signed_words(examined, whole)
+        differences += earlier_words(examined, whole)
     place = place or Asker(shown, None, hidden)
     messages, earlier = _conversation(place.states, called, masking)
     return Decision(
@@ -132,7 +133,7 @@ def read_decision(
 def _answered_by(examined: "ExaminedRequest | None") -> str:
     if examined is None or examined.request.statement.answer is None:
         return ""
-    if examined.signed is not None and examined.signed.answer == examined.request.answer:
+    if examined.signed is not None and is_same(examined.signed.answer, examined.request.answer):
         return f"Answered and signed by {visible(examined.signed.person)}"
     actor = examined.request.statement.actor
     if actor is None:
@@ -144,14 +145,12 @@ def _with_state(
     question: ReadQuestion, asker: Asker, reply: Any, differences: list[str]
 ) -> AskedQuestion:
     calls = list(question.calls)
-    for each in asker.calls:
-        if not any(c.name == each.name and is_same(c.arguments, each.arguments) for c in calls):
-            calls.append(each)
-            if question.calls:
-                differences.append(
-                    f"The question does not mention the call of {visible(each.name)}."
-                )
-    replies = decisions_of(reply, len(question.calls))
+    for each in without(asker.calls, question.calls, ids=False):
+        calls.append(each)
+        if question.calls:
+            differences.append(f"The question does not mention the call of {visible(each.name)}.")
+    differences += approval_words(question, reply)
+    replies = decisions_of(question, reply)
     marked = []
     for number, call in enumerate(calls):
         answer = replies[number] if number < len(replies) else NOTHING
@@ -159,7 +158,7 @@ def _with_state(
         marked.append(replace(call, marked=frozenset(names)))
     return AskedQuestion(
         asker=asker.words,
-        text=lines_of(question.text) if question.text else (),
+        text=tuple(map(visible, question.text.split("\n"))) if question.text else (),
         fields=tuple(text_field(name, value) for name, value in question.rest.items()),
         calls=tuple(map(_tool_call, marked)),
         answer=tuple(answer_fields(question, reply)),
@@ -167,11 +166,11 @@ def _with_state(
 
 
 def _tool_call(call: PendingCall) -> ToolCall:
-    fields = fields_of(call.arguments)
-    is_empty = call.arguments is None or type(call.arguments) is dict
-    given = fields or ({} if is_empty else {"": call.arguments})
+    is_empty = type(call.arguments) is dict and not call.arguments
+    given = {} if is_empty else named_values(call.arguments)
+    marked = {*map(label_of, call.marked)}
     arguments = (
-        text_field(name, value, "warning" if name in call.marked else "")
+        text_field(name, value, "warning" if name in marked else "")
         for name, value in given.items()
     )
     return ToolCall(name=visible(call.name), arguments=tuple(arguments), is_asked=call.is_asked)

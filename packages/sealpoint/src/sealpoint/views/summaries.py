@@ -6,10 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from sealpoint.views.answer_forms import each_question
-from sealpoint.views.asked import APPROVAL, PendingCall, read_question
-from sealpoint.views.conversation import fields_of
-from sealpoint.views.readable import line_of, plain_of, shorten
-from sealpoint.views.replies import decision_lines
+from sealpoint.views.asked import PendingCall, ReadQuestion, read_question
+from sealpoint.views.readable import TextField, line_of, named_values, shorten, text_field
+from sealpoint.views.replies import answer_fields, split_answer
 from sealpoint.world import visible
 
 __all__ = ["answer_line", "question_line", "shorten_alike"]
@@ -31,34 +30,24 @@ def question_line(question: Any) -> str:
 
 def answer_line(answer: Any, question: Any = None) -> str:
     """Return an answer in one line, without the ids of the questions."""
-    if answer is None:
-        return ""
-    given = plain_of(answer)
-    if type(given) is dict and given.keys() & {"resume", "responses"}:
-        rest = dict(given)
-        main = rest.pop("resume", rest.pop("responses", None))
-        told = fields_of(main).get("decisions", main)
-        ids = [id_ for id_, _, _ in each_question(question)]
-        if type(told) is dict and ("responses" in given or told.keys() <= {*ids}):
-            told = [told[each] for each in sorted(told, key=lambda id_: (*ids, id_).index(id_))]
-        parts = list(told) if isinstance(told, list | tuple) else [told]
-        texts = [_reply_line(each) for each in parts]
-        return _one_line(", ".join((*texts, *(_pair(k, v) for k, v in rest.items() if v))))
-    return _one_line(_reply_line(given))
+    asked = [read_question(id_, value, {}) for id_, value, _ in each_question(question)]
+    asked = asked or [ReadQuestion(None, "", {}, ())]
+    replies, rest, effects = split_answer(answer, [each.id for each in asked])
+    fields = [
+        *(field for each in zip(asked, replies, strict=True) for field in answer_fields(*each)),
+        *(text_field(name, value) for name, value in (rest | effects).items()),
+    ]
+    return _one_line(", ".join(map(_field_line, fields)))
 
 
-def _reply_line(reply: Any) -> str:
-    fields = fields_of(reply)
-    if fields.get("type") == f"{APPROVAL}response":
-        return "approve" if fields.get("approved") is True else "reject"
-    if isinstance(fields.get("type"), str):
-        return ", ".join(decision_lines(fields))
-    return ", ".join(_pair(*each) for each in fields.items()) if fields else line_of(reply)
+def _field_line(field: TextField) -> str:
+    text = " ".join(each.strip() for each in field.lines)
+    return f"{field.name}: {text}" if field.name else text
 
 
 def _call_line(call: PendingCall) -> str:
-    fields = fields_of(call.arguments) or {"": call.arguments}
-    return f"{call.name}({', '.join(_pair(*each) for each in fields.items())})"
+    given = named_values(call.arguments) if call.arguments else {}
+    return f"{call.name}({', '.join(_pair(*each) for each in given.items())})"
 
 
 def _pair(name: str, value: Any) -> str:

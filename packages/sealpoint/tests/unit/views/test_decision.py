@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people compare: question, calls, answer and differences, by what frameworks store."""
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from sealpoint.codec import UntypedValue
 from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.views.decision import Decision, read_decision
 from sealpoint.views.masking import SECRETS
+from sealpoint.views.readable import TextField, lines_of, named_values
 from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 from sealpoint.world import World
 from tests.deployment import Deployment
@@ -45,6 +47,18 @@ def _review(**arguments: Any) -> Any:
     return _asked({"action_requests": [action], "review_configs": []})
 
 
+def _fields(shown: Iterable[TextField]) -> dict[str, tuple[str, ...]]:
+    return {each.name: each.lines for each in shown}
+
+
+def _answer(question: Any, answer: Any, **channels: Any) -> dict[str, tuple[str, ...]]:
+    """Return the fields of the answer to the only question."""
+    found = _decide(question, answer, **channels)
+    (asked,) = found.questions
+    assert found.answer == ()
+    return _fields(asked.answer)
+
+
 def _ai(*calls: dict[str, Any]) -> dict[str, Any]:
     return {"content": "", "tool_calls": list(calls)}
 
@@ -61,7 +75,7 @@ def _call(**arguments: Any) -> dict[str, Any]:
         ("Refund 1,200?", {"amount": 1200}, ""),
         ("Shall I go on?", {"amount": 1200}, ""),
         ("Refund 120?", {"amount": 1200}, "says 120, and the call has amount 1200."),
-        ("Refund 120?", {"amount": "1200"}, "says 120, and the call has amount 1200."),
+        ("Refund 120?", {"amount": "1200"}, 'says 120, and the call has amount "1200".'),
         ("Refund 120?", {"amount": -120}, "says 120, and the call has amount -120."),
         ({"refund": 120}, {"amount": 1200}, "says 120, and the call has amount 1200."),
         ("Pay acme?", {"to": "acme", "iban": "DE9"}, "does not mention iban of refund."),
@@ -140,6 +154,157 @@ def test_a_call_that_has_its_result_is_not_pending() -> None:
     assert call.arguments[0].lines == ("2",)
 
 
+def test_identical_calls_are_all_shown() -> None:
+    """Each of them runs, and a question may be about one of them only."""
+    five = _ai(*(_call(amount=120) | {"id": f"c-{number}"} for number in range(5)))
+    asked = _decide(_asked("Refund 120?"), {"resume": "yes"}, messages=[five])
+    reviewed = _decide(
+        _review(amount=120), {"resume": {"decisions": [{"type": "approve"}]}}, messages=[five]
+    )
+
+    assert len(asked.questions[0].calls) == 5
+    assert [each.is_asked for each in reviewed.questions[0].calls] == [True, *[False] * 4]
+    assert reviewed.differences == ("The question does not mention the call of refund.",) * 4
+
+
+@pytest.mark.parametrize(
+    "channels",
+    [
+        {"messages": [_ai(_call(amount=5)), {"content": "go on", "type": "human"}]},
+        {"messages": [_ai(_call(amount=5), _call(amount=5)), {"tool_call_id": "c-1"}]},
+        {"history": [_ai(_call(amount=5))]},
+        {"kept": {"inner": [_ai(_call(amount=5)) | {"role": "assistant"}]}},
+        {"messages": [_ai(_call(amount=5))], "copy": [_ai(_call(amount=5))]},
+    ],
+    ids=["a message after it", "an id twice", "another key", "deeper", "a copy"],
+)
+def test_every_call_that_a_tool_node_would_run_is_shown(channels: Any) -> None:
+    """It runs the calls of the newest message that has any, whatever follows that message."""
+    (question,) = _decide(_asked("Go on?"), {"resume": "yes"}, **channels).questions
+    messages = channels.get("messages", [_ai(_call())])
+
+    assert len(question.calls) == len(messages[0]["tool_calls"])
+    assert {each.arguments[0].lines for each in question.calls} == {("5",)}
+
+
+def test_notes_of_several_calls_are_all_shown() -> None:
+    """None of them replaces another one, or a field of the whole request."""
+    actions = [{"name": "refund", "args": {"amount": n}, "note": f"to {n}"} for n in (1, 2)]
+    actions += [{"name": "wire", "args": {}, "note": "none"}]
+    (question,) = _decide(_asked({"action_requests": actions, "note": "all"}), 1).questions
+
+    assert _fields(question.fields) == {
+        "note": ("all",),
+        "refund (1): note": ("to 1",),
+        "refund (2): note": ("to 2",),
+        "wire: note": ("none",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ({"decisions": [{"type": "approve"}]}, {"": ("approve",)}),
+        (
+            {"decisions": [], "type": "edit", "args": {"to": "evil"}},
+            {"decisions": ("[]",), "type": ("edit",), "args": ("{", '  "to": "evil"', "}")},
+        ),
+        (
+            {"decisions": [{"type": "approve"}], "message": "all", "args": None},
+            {"refund": ("approve",), "message": ("all",), "args": ("null",)},
+        ),
+        (
+            {"decisions": [{"type": "edit", "args": {"amount": 9}}]},
+            {"": ("edit",), "args": ("{", '  "amount": 9', "}")},
+        ),
+        (
+            {
+                "decisions": [
+                    {"type": "edit", "args": {"amount": 9, "name": "refund", "args": {"a": 1}}}
+                ]
+            },
+            {
+                "": ("edit",),
+                "args": (
+                    *("{", '  "amount": 9,', '  "name": "refund",'),
+                    *('  "args": {', '    "a": 1', "  }", "}"),
+                ),
+            },
+        ),
+        (
+            {"decisions": [{"type": "edit", "edited_action": {"name": "wire", "args": {"": "a"}}}]},
+            {"": ("edit", "call wire"), '""': ("a",)},
+        ),
+        (
+            {"decisions": [{"type": "approve"}, {"type": "reject", "message": "no\namount: 1"}]},
+            {
+                "refund": ("approve",),
+                "decision 2": ("reject",),
+                "decision 2: message": ("no", "amount: 1"),
+            },
+        ),
+        ({"type": "approve", "": "x"}, {"type": ("approve",), '""': ("x",)}),
+        ({"$object": {"type": "No", "text": "No(why='x')"}}, {"(type)": ("No",), "why": ("x",)}),
+        ({"(type)": "No", "a: b": 1}, {'"(type)"': ("No",), '"a: b"': ("1",)}),
+    ],
+)
+def test_every_key_of_an_answer_is_shown(reply: Any, shown: dict[str, Any]) -> None:
+    """A short form stands for exactly what it is made of."""
+    assert _answer(_review(amount=120), {"resume": reply}) == shown
+
+
+def test_only_one_tag_of_an_answer_is_taken_off() -> None:
+    """What is beside it is an effect of its own."""
+    found = _decide(_asked("Pay?"), {"resume": "no", "responses": {"pay": "all"}, "x": None})
+
+    assert _fields(found.questions[0].answer) == {"": ("no",)}
+    assert _fields(found.answer) == {"responses": ("{", '  "pay": "all"', "}"), "x": ("null",)}
+    assert found.differences == ("The answer does more than answer: it also sets responses, x.",)
+    assert answer_line({"resume": "no", "x": False}) == "no, x: false"
+
+
+def test_an_edit_of_an_unknown_form_is_named() -> None:
+    """What it changes is not guessed."""
+    decision = {"type": "edit", "args": {"amount": 9, "name": "refund", "args": {"amount": 120}}}
+    found = _decide(_review(amount=120), {"resume": {"decisions": [decision]}})
+
+    (said,) = found.differences
+    assert said == "The answer edits refund in a form that is not known here: read all of it."
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("false", False),
+        ("null", None),
+        ("5", 5),
+        (" 5", 5),
+        ("- x", ["x"]),
+        ("- x\n- y", ["x", "y"]),
+        ("[]", []),
+        ("", None),
+        ('"x"', "x"),
+        ('{\n  "a": 1\n}', {"a": 1}),
+        ("value: (1,)", (1,)),
+        (1, True),
+        (1, 1.0),
+    ],
+)
+def test_different_answers_look_different(one: Any, other: Any) -> None:
+    """A text that also reads as another value is in quotes; other texts are not."""
+    assert lines_of(one) != lines_of(other)
+    assert lines_of("Yes, 5 - all\n- x") == ("Yes, 5 - all", "- x")
+
+
+def test_names_of_fields_imitate_no_other_fields() -> None:
+    """Each key has a label of its own."""
+    names = ["", '""', "a", "a ", "a: b", "(type)", '"a"', "\u200b", "\\u{200b}"]
+    value = dict.fromkeys(names, 1)
+
+    assert len(named_values(value)) == len(names)
+    assert "" not in named_values(value)
+
+
 def test_the_tool_that_asks_is_named_by_the_message_that_started_it() -> None:
     """A path only has a number; the state has the call."""
     sent = {"node": "tools", "arg": {"tool_call": _call(amount=3)}}
@@ -205,7 +370,134 @@ def test_a_call_of_agent_framework_is_read_from_its_text(arguments: str) -> None
 
     assert [(each.name, each.lines) for each in question.calls[0].arguments] == [("eur", ("42",))]
     assert question.answer[0].lines == ("reject",)
-    assert found.differences == ("The answer changes eur from 42 to 43.",)
+    assert _fields(question.answer)["function_call"][0] == "{"
+    (said,) = found.differences
+    assert said.startswith("The answer names another call than the question. ")
+
+
+_CALL: dict[str, Any] = {
+    "type": "function_call",
+    "call_id": "c",
+    "name": "pay",
+    "arguments": '{"eur": 12}',
+    "hosted": False,
+    "additional_properties": {},
+}
+_ASKED = {
+    "type": "function_approval_request",
+    "id": "x",
+    "user_input_request": True,
+    "function_call": _CALL,
+}
+_RESPONSE = {"type": "function_approval_response", "approved": True, "id": "x"}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"function_call": _CALL}, {}),
+        ({"function_call": {**_CALL, "arguments": {"eur": 12}}}, {}),
+        ({"function_call": {**_CALL, "arguments": {"eur": 9}}}, {"function_call": None}),
+        (
+            {"function_call": {**_CALL, "arguments": {"eur": 9}}, "args": {"eur": 12}},
+            {"function_call": None, "args": None},
+        ),
+        (
+            {"function_call": {**_CALL, "edited_action": {"eur": 12}}},
+            {"function_call": None},
+        ),
+        ({"function_call": "pay 9999"}, {"function_call": ("pay 9999",)}),
+        ({"function_call": None}, {"function_call": ("null",)}),
+    ],
+)
+def test_an_approval_that_names_another_call_changes_nothing(given: Any, shown: Any) -> None:
+    """Agent Framework runs the call that it has stored; what else an answer holds is shown."""
+    found = _decide(_asked(_ASKED), {"resume": {_ID: _RESPONSE | given}})
+    fields = _fields(found.questions[0].answer)
+
+    assert fields.pop("") == ("approve",)
+    assert fields.keys() == shown.keys()
+    assert all(fields[name] == lines for name, lines in shown.items() if lines)
+    assert [each[:30] for each in found.differences] == ["The answer names another call "][
+        : "function_call" in shown
+    ]
+
+
+def test_what_is_beside_a_call_that_waits_for_approval_is_shown() -> None:
+    """The short form of the request, the call and the response hides nothing else."""
+    asked = _ASKED | {"approved": True, "function_call": {**_CALL, "hosted": True, "args": 1}}
+    reply = _RESPONSE | {"approved": 1, "id": "y", "function_call": asked["function_call"]}
+    (question,) = _decide(_asked(asked), {"resume": {_ID: reply}}).questions
+
+    assert _fields(question.fields) == {
+        "approved": ("true",),
+        "function_call: hosted": ("true",),
+        "function_call: args": ("1",),
+    }
+    assert _fields(question.answer) == {"": ("reject",), "approved": ("1",), "id": ("y",)}
+
+
+@pytest.mark.parametrize("held", [None, SimpleNamespace(data=5)])
+def test_a_question_that_is_complete_is_not_read_from_the_state(held: Any) -> None:
+    """A state that was read with its types does not hold it as plain fields."""
+    asked = _asked({"$object": {"type": "Pay", "text": "Pay(eur=5)"}})
+    shown: Any = SimpleNamespace(
+        release=SimpleNamespace(question=asked, newest=True, held=False, origin=None, deleted=()),
+        results=(),
+        states=(SimpleNamespace(lane="", fault=None, state=_pending(held)),),
+    )
+
+    assert _fields(read_decision(shown).questions[0].fields) == {"(type)": ("Pay",), "eur": ("5",)}
+
+
+def test_a_question_that_was_cut_is_read_from_the_state() -> None:
+    """An adapter saves only the start of a very long one."""
+    more = " ... and 9 more characters: sealpoint show THREAD --full --untyped"
+    asked = _asked({"$object": {"type": "Pay", "text": f"Pay(eur={more}"}})
+    shown: Any = SimpleNamespace(
+        release=SimpleNamespace(question=asked, newest=True, held=False, origin=None, deleted=()),
+        results=(),
+        states=(SimpleNamespace(lane="", fault=None, state=_pending({"data": {"eur": 5}})),),
+    )
+
+    assert _fields(read_decision(shown).questions[0].fields) == {"eur": ("5",)}
+
+
+def _pending(event: Any) -> dict[str, Any]:
+    return {"pending_request_info_events": {_ID: event}}
+
+
+def test_two_questions_with_one_id_share_no_answer() -> None:
+    """Nobody knows which of them the run would give it to."""
+    found = _decide([*_asked("A?"), *_asked("B?")], {"resume": {_ID: "yes"}})
+
+    assert [each.answer for each in found.questions] == [(), ()]
+    assert _fields(found.answer) == {_ID: ("yes",)}
+
+
+@pytest.mark.parametrize(("signed", "given"), [({"yes": 1}, {"yes": True}), (1, 1.0), (0, False)])
+def test_an_answer_that_python_finds_equal_is_another_one(signed: Any, given: Any) -> None:
+    """What a person has signed is JSON, where 1 is not true."""
+    found = _signed(signed, given)
+
+    assert found.answered_by == "Answered by bot (as the requester claims)"
+    assert [each[:30] for each in found.differences] == ["ann has signed another answer:"]
+    assert _signed(given, given).answered_by == "Answered and signed by ann"
+    assert _signed(given, given).differences == ()
+
+
+def _signed(signed: Any, given: Any) -> Decision:
+    statement = SimpleNamespace(
+        answer="0", actor="bot", checkpoint=None, world_from=None, world_to=None
+    )
+    examined: Any = SimpleNamespace(
+        request=SimpleNamespace(answer=given, statement=statement),
+        fault=None,
+        diff=None,
+        earlier=(),
+        signed=SimpleNamespace(person="ann", answer=signed),
+    )
+    return read_decision(None, examined)
 
 
 @pytest.mark.parametrize(
