@@ -16,7 +16,7 @@ from jinja2 import PackageLoader, TemplateNotFound
 
 from sealpoint.api import StoreWatch
 from sealpoint.audit import AuditRecord, TimelinePage
-from sealpoint.errors import NotTrusted
+from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.gate import Status
 from sealpoint.signing import Verdict
 from sealpoint_console import _outbox, _sessions, _store_pages
@@ -508,6 +508,37 @@ def test_a_thread_that_waits_shows_what_it_asks(served: Served) -> None:
     assert "42 EUR to ACME?" in shown["asks"]
     assert "s3" not in shown["asks"]
     assert 'id="question" hidden' in shown["goes on"]
+
+
+def test_who_answered_is_shown_where_the_last_question_has_no_answer(served: Served) -> None:
+    """An answer may be to some of the questions only."""
+    asked = [{"id": f"{number}" * 32, "value": f"{number}?"} for number in (1, 2)]
+    with served.scene.open() as store:
+        thread = store.thread("asks")
+        thread.save({}, question=asked, world=WORLD)
+        with pytest.raises(NeedsApproval) as needed:
+            thread.resume(world=WORLD, answer={"resume": {"1" * 32: "yes"}})
+    with served.client("olga") as olga:
+        page = olga.get(f"/requests/{needed.value.request.id}").text
+
+    assert page.count("The requester does not say who answered.") == 1
+    assert 'id="answer-1"' in page
+    assert 'id="answer-2"' not in page
+
+
+def test_capabilities_that_cannot_be_compared_are_read_before_approving(served: Served) -> None:
+    """The page lists them all instead, above the form."""
+    with served.scene.open() as store:
+        thread = store.thread("first")
+        thread.save({"pay": 1}, question={"pay": "1 EUR?"})
+        with pytest.raises(NeedsApproval) as needed:
+            thread.resume(world=WORLD, answer={"approved": True})
+    with served.client("olga") as olga:
+        page = olga.get(f"/requests/{needed.value.request.id}").text
+
+    (place,) = re.findall(r'data-end="the capabilities" data-place="([^"]+)"', page)
+    assert f'id="{place}"' in page
+    assert page.index(f'id="{place}"') < page.index("Your decision")
 
 
 def test_whoever_paused_a_thread_is_shown_it_paused_at_once(served: Served) -> None:
