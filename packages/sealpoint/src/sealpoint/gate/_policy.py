@@ -8,6 +8,7 @@ digest is that of the exact bytes, and the roster names that digest; the caller 
 roster names this one.
 """
 
+import functools
 import hashlib
 import re
 import tomllib
@@ -18,7 +19,7 @@ from enum import StrEnum, unique
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -255,41 +256,47 @@ class Policy:
             raise UsageError(f"rule: expected one of {_listed(Rule)}, found {rule!r}")
         return self.rules[_RULES[rule]]
 
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
+    @staticmethod
+    def parse(data: bytes) -> "Policy":
         """Parse a policy file.
 
         Raises:
             PolicyInvalid: The bytes are not a policy, or not one of this version.
         """
-        document = _document(data)
-        name = document.name
-        if not name.strip() or not name.isprintable() or len(name.encode()) > _NAME_BYTES_MAX:
-            raise PolicyInvalid(
-                f"policy: name: expected 1 to {_NAME_BYTES_MAX} bytes of printable text, "
-                f"found {name[:64]!r}"
-            )
-        rules = _rules(document.rules)
-        if document.age is None and not rules[Rule.OLD_AGE].passes:
-            raise PolicyInvalid(
-                "policy: age.max: expected a duration, because rules.old-age is "
-                f"{str(rules[Rule.OLD_AGE])!r}, found nothing"
-            )
-        return cls(
-            source=data,
-            digest=hashlib.sha256(data).hexdigest(),
-            name=name,
-            rules=MappingProxyType(rules),
-            expires=_duration("approvals.expires", document.approvals.expires, _MINUTE, _MONTH),
-            age_max=(
-                None
-                if document.age is None
-                else _duration("age.max", document.age.max, _MINUTE, 10 * _YEAR)
-            ),
-            takeover_after=_duration(
-                "session.takeover_after", document.session.takeover_after, timedelta(0), _MONTH
-            ),
+        return _parsed(data)
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(data: bytes) -> Policy:
+    """Parse a policy once: most stores of a process have the same."""
+    document = _document(data)
+    name = document.name
+    if not name.strip() or not name.isprintable() or len(name.encode()) > _NAME_BYTES_MAX:
+        raise PolicyInvalid(
+            f"policy: name: expected 1 to {_NAME_BYTES_MAX} bytes of printable text, "
+            f"found {name[:64]!r}"
         )
+    rules = _rules(document.rules)
+    if document.age is None and not rules[Rule.OLD_AGE].passes:
+        raise PolicyInvalid(
+            "policy: age.max: expected a duration, because rules.old-age is "
+            f"{str(rules[Rule.OLD_AGE])!r}, found nothing"
+        )
+    return Policy(
+        source=data,
+        digest=hashlib.sha256(data).hexdigest(),
+        name=name,
+        rules=MappingProxyType(rules),
+        expires=_duration("approvals.expires", document.approvals.expires, _MINUTE, _MONTH),
+        age_max=(
+            None
+            if document.age is None
+            else _duration("age.max", document.age.max, _MINUTE, 10 * _YEAR)
+        ),
+        takeover_after=_duration(
+            "session.takeover_after", document.session.takeover_after, timedelta(0), _MONTH
+        ),
+    )
 
 
 def shipped_policy(name: str) -> bytes:

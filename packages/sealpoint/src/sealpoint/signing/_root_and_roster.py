@@ -13,6 +13,7 @@ sign an entry, a roster or a bundle do not find it. A key with a cutoff is at it
 it, and the cutoff is never removed.
 """
 
+import functools
 import re
 import shlex
 from collections.abc import Iterable
@@ -241,6 +242,12 @@ class Role(StrEnum):
     WRITER = "writer"
 
 
+@functools.lru_cache(maxsize=1024)
+def _public_key(text: str) -> PublicKey:
+    """Read a key once: every roster of a store chain names most keys of the one before."""
+    return PublicKey.parse(text)
+
+
 class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A public key of an identity. Only its scheme decides the algorithm, never other data."""
 
@@ -277,7 +284,7 @@ class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if (self.scheme == WEBAUTHN) == (self.passkey is msgspec.UNSET):
             raise NotTrusted("roster key: expected what binds a passkey with it, and with no other")
         if self.passkey is msgspec.UNSET:
-            return PublicKey.parse(self.public)
+            return _public_key(self.public)
         return Passkey(self.public, self.passkey)
 
 
