@@ -4,7 +4,7 @@
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -31,6 +31,7 @@ def test_nothing_is_missing_that_tests_are_skipped_without() -> None:
     assert not {name for name in asked if find_spec(name) is None}
 
 
+@cache
 def _file_of(module: str) -> Path | None:
     """The file of a module of the checkout that is not in a part's `src`."""
     first, *rest = module.split(".")
@@ -88,11 +89,17 @@ def _allowed(part: str) -> set[str]:
     return {*ours, *(name for text in texts for name in _PINNED.findall(text))}
 
 
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The distributions that have each module: many files are read to say so."""
+    return packages_distributions()
+
+
 def _beyond(part: str) -> set[str]:
     """What the tests of a part import and its small set-up does not have."""
     tests = ROOT / "packages" / part / "tests"
     ours = {module: [name] for name, module in PARTS.items()}
-    allowed, of_module = _allowed(part), {**packages_distributions(), **ours}
+    allowed, of_module = _allowed(part), {**_distributions(), **ours}
     return {
         f"{shown(path)}: {name}"
         for path, name in _needs(ROOT / "conftest.py", *tests.rglob("test_*.py"))

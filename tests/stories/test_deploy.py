@@ -36,7 +36,7 @@ _UPGRADES = [_UPGRADE, f"~ runtime langgraph-sdk 0.3.15 -> {version('langgraph-s
 _TEAM = shipped_policy("strict")
 # A rollout never covers answers, so each thread's would be asked about.
 _TEAM_BUT_ANSWERS = _TEAM.replace(b'answer = "approve 2"', b'answer = "record"')
-_THREADS = 200 if SOAKING else 20
+_THREADS = 200 if SOAKING else 10
 _HALF = _THREADS // 2
 _SECONDS_MAX = 280
 _HOLDS_S = (3, 15, 60)

@@ -45,16 +45,17 @@ def in_turn(*values: str) -> tuple[Any, ...]:
 
 
 def leave_to_soak(items: Iterable[pytest.Item]) -> None:
-    """Mark for `make soak` all but one of the tests that differ in a parameter that takes turns.
+    """Mark for `make soak` all but one of the tests that differ in parameters that take turns.
 
     The name of a test decides which one stays, so every run and every worker chooses the same.
     """
     groups = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if mark := item.get_closest_marker("in_turn"):
+        if marks := list(item.iter_markers("in_turn")):
             name, _, parameters = item.nodeid.rstrip("]").partition("[")
             others = parameters.split("-")
-            others.remove(mark.args[0])
+            for mark in marks:
+                others.remove(mark.args[0])
             groups["-".join((name, *others))].append(item)
     for name, group in groups.items():
         stays = zlib.crc32(name.encode()) % len(group)

@@ -17,7 +17,7 @@ from tests.effort import SOAKING, in_soak
 from tests.faults.places import KINDS, Fact, Place, core_of, facts
 from tests.faults.writers import Call, Plan, calls, race, state_of
 
-_seconds = pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.soak)])
+_seconds = pytest.mark.parametrize("seconds", [0.5, pytest.param(60, marks=pytest.mark.soak)])
 _LOADS_MAX = 60
 _LOOKS = 4
 _FLEET, _FLEET_THREADS = 8 if SOAKING else 2, 8

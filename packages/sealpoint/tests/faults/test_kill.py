@@ -21,7 +21,7 @@ from tests.faults.steering import GROWTH_STEPS, NEW_THREAD_STEPS, SAVE_STEPS, SM
 from tests.faults.writers import SMALL, state_of
 
 _KILLED = (-signal.SIGKILL, -signal.SIGXFSZ)
-_kills = pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
+_kills = pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.soak)])
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def _prepared(place: Place, children: Spawner, situation: str) -> tuple[Place, N
     return place, Notes(place.directory / "notes")
 
 
-@pytest.mark.parametrize("kills_max", [8, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills_max", [4, pytest.param(10_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("situation", ["new", "opening", "open"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_any_line_of_a_save(
@@ -219,7 +219,7 @@ def test_kill_at_any_line_of_a_save(
 
 
 @pytest.mark.parametrize(
-    ("rounds", "kills"), [(1, 10), pytest.param(10, 30, marks=pytest.mark.soak)]
+    ("rounds", "kills"), [(1, 5), pytest.param(10, 30, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_random_moments(

@@ -134,7 +134,7 @@ def lives(tracer: Traced) -> Iterator[Callable[[str], _Bench]]:
 
 
 @every_kind
-@_images(24)
+@_images(12)
 def test_power_cut_at_any_moment_of_200_saves(
     lives: Callable[[str], _Bench], kind: str, images: int | None
 ) -> None:
@@ -200,7 +200,7 @@ def test_power_cut_while_a_store_is_made(
 
 
 @every_kind
-@_images(20)
+@_images(10)
 def test_power_cut_while_the_anchor_grows(
     directory: Path, tracer: Traced, kind: str, images: int | None
 ) -> None:
@@ -215,7 +215,7 @@ def test_power_cut_while_the_anchor_grows(
 
 
 @every_kind
-@_images(16)
+@_images(8)
 def test_power_cut_while_states_are_given_up(
     directory: Path, tracer: Traced, kind: str, images: int | None
 ) -> None:
@@ -266,7 +266,7 @@ def test_power_cut_after_a_kill(
 ) -> None:
     """One is killed at any call, the next comes to an end with the same, then the power goes."""
     again = "new thread" if situation == "growing anchor" else situation
-    every = 1 if images is None else 40 if situation == "making" else 13
+    every = 1 if images is None else 60 if situation == "making" else 20
     for number in itertools.count(1, every):
         bench = _made(directory / str(number), kind, tracer)
         if situation != "making":

@@ -71,16 +71,16 @@ def test_what_a_stream_may_cost_follows_from_its_size(
     monkeypatch.setattr(least, MODEL_SYMBOLS_BYTES_LEAST // _SCALE)
     data = _stream(label, _HOSTILE_BYTES // _SCALE)
 
-    taken = []
-    for _ in range(3):
+    # Thrice what a quiet core may take: this one is busy.
+    seconds_max, taken = 3 * 2.0 / _SCALE, list[float]()
+    while len(taken) < 3 and not any(seconds < seconds_max for seconds in taken):
         gc.collect()  # what the tests before this one left is not its work
         began = time.process_time()
         with pytest.raises(ModelLimitExceeded):
             run_pickle(data, "m")
         taken.append(time.process_time() - began)
 
-    # Thrice what a quiet core may take: this one is busy.
-    assert min(taken) < 3 * 2.0 / _SCALE
+    assert min(taken) < seconds_max
 
 
 _PART = 8

@@ -431,7 +431,12 @@ _OWN_MATTER = {("held back by no pause", "buried"), ("under an older roster", "b
 
 @pytest.mark.parametrize(
     ("act", "cover"),
-    [(act, cover) for act in _ACTS for cover in _COVERS if (act, cover) not in _OWN_MATTER],
+    [
+        pytest.param(act, cover, marks=pytest.mark.in_turn(cover))
+        for act in _ACTS
+        for cover in _COVERS
+        if (act, cover) not in _OWN_MATTER
+    ],
 )
 def test_what_a_member_writes_against_the_rules_is_refused(
     scene: _Scene, act: str, cover: str

@@ -18,6 +18,7 @@ from sealpoint.codec import TreeMemo
 from sealpoint.codec._encode import Encoding
 from sealpoint.errors import SealpointError, ValueNotAllowed
 from tests.blobs import Blobs
+from tests.effort import SOAKING
 from tests.unit.adapters.langgraph.samples import SAMPLES, registry
 
 _SEED = b"thread"
@@ -165,8 +166,10 @@ def test_a_long_chat_is_saved_and_loaded_as_it_is_now() -> None:
     """Whatever becomes of its messages between one turn and the next."""
     chosen, blobs = registry(), Blobs()
     memo = TreeMemo(lambda _names: False)
-    state = {"messages": [*(_MESSAGES[which]() for which in ("bare", "full", "tool") * 60)]}
-    for turn, change in enumerate([*_CHANGES, *_DEEP_CHANGES] * 2):
+    changes = [*_CHANGES, *_DEEP_CHANGES] * (2 if SOAKING else 1)
+    kinds = ("bare", "full", "tool") * (len(changes) + 1)
+    state = {"messages": [_MESSAGES[which]() for which in kinds]}
+    for turn, change in enumerate(changes):
         root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
         assert root == chosen.encode_tree(state, blobs.put, seed=_SEED)
         state = chosen.decode_tree(root, blobs.get, memo=memo)
