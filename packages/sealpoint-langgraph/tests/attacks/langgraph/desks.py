@@ -17,11 +17,15 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-__all__ = ["DEEP_SHAPES", "FACES", "SHAPES", "Desk", "State", "config_of", "run"]
+from tests.effort import in_turn
+
+__all__ = ["DEEP_SHAPES", "EITHER_FACE", "FACES", "SHAPES", "Desk", "State", "config_of", "run"]
 
 SHAPES = ("root", "subgraph")
 DEEP_SHAPES = ("nested", "program")
 FACES = ("sync", "async")
+EITHER_FACE = in_turn(*FACES)
+"""Daily each attack comes through one of them."""
 
 
 class State(TypedDict, total=False):

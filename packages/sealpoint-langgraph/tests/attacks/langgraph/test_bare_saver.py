@@ -15,7 +15,7 @@ from sealpoint.errors import NeedsApproval, ResumeRefused, Superseded, UsageErro
 from sealpoint_langgraph import SealedSaver, deliberately, guard
 from sealpoint_langgraph._configuration import TICKET
 from tests.adapters.langgraph.stores import opened
-from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, Desk, config_of, run
 from tests.attacks.langgraph.office import Office
 
 
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield found
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_ordinary_work_goes_on_without_a_word(store: Store, desk: Desk, face: str) -> None:
     """Turns, questions, answers, and edits of the newest checkpoint."""
     graph = desk.builder().compile(checkpointer=SealedSaver(store))
@@ -40,7 +40,7 @@ def test_ordinary_work_goes_on_without_a_word(store: Store, desk: Desk, face: st
     assert store.verify().ok
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_an_older_checkpoint_wants_a_reason(store: Store, desk: Desk, face: str) -> None:
     """Refused at its first write, with the hint, and nothing is kept; with a reason it passes."""
     graph = desk.builder().compile(checkpointer=SealedSaver(store))
@@ -71,7 +71,7 @@ def test_an_older_checkpoint_wants_a_reason(store: Store, desk: Desk, face: str)
     assert store.verify().ok
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 @pytest.mark.parametrize("values", [None, [({"amount": 3}, "plan")]], ids=["as it is", "edited"])
 def test_a_copy_of_a_checkpoint_takes_the_reason_of_its_call(
     store: Store, desk: Desk, values: Any, face: str
@@ -95,7 +95,7 @@ def test_a_copy_of_a_checkpoint_takes_the_reason_of_its_call(
     assert store.verify().ok
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_a_cycle_of_parents_ends(store: Store, face: str) -> None:
     """A checkpoint is put again under its own child, and a delta channel is put together."""
     saver, parent = SealedSaver(store), None

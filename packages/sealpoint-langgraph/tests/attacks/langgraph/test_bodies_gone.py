@@ -23,13 +23,13 @@ from sealpoint.storage import Record
 from sealpoint_langgraph import SealedSaver, guard
 from tests.adapters.langgraph.stores import opened, path_of
 from tests.attacks.langgraph.branches import Branches
-from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, SHAPES, config_of, run
 from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
 from tests.attacks.langgraph.wallet import Wallet
 from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 
-_every_face = pytest.mark.parametrize("face", FACES)
+_every_face = pytest.mark.parametrize("face", EITHER_FACE)
 
 
 class _Thief:

@@ -18,14 +18,14 @@ from sealpoint.errors import HeadMoved, Missing, NeedsApproval, Paused, ResumeRe
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.storage import Record
 from sealpoint_langgraph import SealedSaver, deliberately
-from tests.attacks.langgraph.desks import DEEP_SHAPES, FACES, Desk, config_of, run
+from tests.attacks.langgraph.desks import DEEP_SHAPES, EITHER_FACE, FACES, Desk, config_of, run
 from tests.attacks.langgraph.edited_store import ending
 from tests.attacks.langgraph.office import Office
 from tests.effort import every_pair
 
 _YES: Any = Command(resume="yes")
 _SECONDS = 60
-_every_face = pytest.mark.parametrize("face", FACES)
+_every_face = pytest.mark.parametrize("face", EITHER_FACE)
 _every_save = pytest.mark.parametrize(
     ("desk", "durability", "face"),
     every_pair(product(DEEP_SHAPES, ("sync", "async", "exit"), FACES)),

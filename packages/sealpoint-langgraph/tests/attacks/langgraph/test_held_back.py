@@ -9,7 +9,7 @@ from langgraph.graph import START, StateGraph
 from sealpoint.errors import NeedsApproval, Paused
 from sealpoint.gate import Request
 from sealpoint_langgraph import guard
-from tests.attacks.langgraph.desks import FACES, State, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, State, config_of, run
 from tests.attacks.langgraph.office import Office
 
 _SMALL, _LARGE = 5, 5_000_000
@@ -48,7 +48,7 @@ class _Payments:
         )
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_people_approve_the_state_that_a_pause_held_back(
     office: Office, thread: str, face: str
 ) -> None:
@@ -78,7 +78,7 @@ def test_people_approve_the_state_that_a_pause_held_back(
     assert office.worker.verify().ok
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_without_a_pause_the_run_pays_what_it_saved(office: Office, thread: str, face: str) -> None:
     """The control."""
     payments = _Payments(office, thread)

@@ -16,7 +16,7 @@ import pytest
 from sealpoint.errors import NeedsApproval, ResumeRefused, SealpointError
 from sealpoint.store import Key
 from sealpoint_langgraph import SealedSaver, deliberately
-from tests.attacks.langgraph.desks import FACES, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, config_of, run
 from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
 from tests.attacks.langgraph.wallet import KINDS, Wallet
@@ -24,7 +24,7 @@ from tests.deployment import Deployment
 from tests.unit.gate.team import Team, policy
 
 _NUMBERS = count()
-_every_face = pytest.mark.parametrize("face", FACES)
+_every_face = pytest.mark.parametrize("face", EITHER_FACE)
 
 
 def _called(face: str, saver: SealedSaver, name: str, *arguments: Any) -> None:

@@ -19,7 +19,7 @@ from langgraph.types import Command, interrupt
 from sealpoint.errors import NeedsApproval, RequestClosed, Superseded, UnknownRequest
 from sealpoint.store import Event
 from sealpoint_langgraph import SealedSaver, guard
-from tests.attacks.langgraph.desks import FACES, State, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, State, config_of, run
 from tests.attacks.langgraph.edited_store import ending
 from tests.attacks.langgraph.office import Office
 
@@ -161,7 +161,7 @@ def counter(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Counter]
 
 
 @pytest.mark.usefixtures("unseen_runs")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_an_approved_answer_is_not_given_to_the_next_question(counter: Counter, face: str) -> None:
     """Between the recorded decision and the load: the run that was overtaken pays nothing."""
     counter.after_decision()
@@ -172,7 +172,7 @@ def test_an_approved_answer_is_not_given_to_the_next_question(counter: Counter, 
 
 
 @pytest.mark.usefixtures("unseen_runs")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 @pytest.mark.parametrize("counter", _places(1, 2), indirect=True)
 def test_an_approved_answer_is_not_given_to_the_next_question_of_a_subgraph(
     counter: Counter, face: str
@@ -185,7 +185,7 @@ def test_an_approved_answer_is_not_given_to_the_next_question_of_a_subgraph(
     assert counter.asked() == [{"pay": _LARGE}]
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_an_approved_answer_is_given_to_its_question(counter: Counter, face: str) -> None:
     """The control: where nobody else goes on, the small payment is made, and the next is asked."""
     run(face, counter.graph, _YES, config_of())

@@ -13,7 +13,7 @@ from langgraph.types import Command
 from sealpoint.errors import ResumeRefused, SealpointError, UsageError
 from sealpoint_langgraph import SealedSaver
 from sealpoint_langgraph._configuration import CheckpointTarget
-from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, Desk, State, config_of, run
 from tests.deployment import Deployment
 from tests.unit.gate.team import Team, policy
 
@@ -80,7 +80,7 @@ _BROUGHT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("value", _BROUGHT.values(), ids=_BROUGHT)
 def test_nothing_of_a_refused_command_is_kept(

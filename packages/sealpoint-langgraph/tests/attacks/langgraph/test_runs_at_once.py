@@ -14,7 +14,7 @@ from langgraph.graph import START, StateGraph
 from sealpoint.errors import Busy, HeadMoved, SealpointError, Superseded
 from sealpoint_langgraph import SealedSaver, guard
 from tests.adapters.langgraph.stores import opened
-from tests.attacks.langgraph.desks import FACES, State, config_of, run
+from tests.attacks.langgraph.desks import EITHER_FACE, State, config_of, run
 from tests.attacks.langgraph.edited_store import BACKENDS
 
 _SECONDS = 30
@@ -178,7 +178,7 @@ def test_two_first_runs_that_save_at_their_end_both_go_on(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", EITHER_FACE)
 def test_the_overtaken_run_is_refused_by_either_face(
     store_of: Callable[[str], Any], backend: str, face: str
 ) -> None:
