@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wheels of all parts are built, and each works with the core in an environment of its own."""
 
+import json
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +20,27 @@ _VERBS = {
     "provision postgres": "sealpoint-postgres",
     "import agent-framework": "sealpoint-agent-framework",
 }
+
+
+# What each verb says in a process that has not run another; starting Python takes most of the time.
+_HELP = """
+import json, os, runpy, sys, tempfile
+
+program, *verbs = sys.argv[1:]
+import sealpoint.cli
+for verb in verbs:
+    with tempfile.TemporaryFile("w+") as errors:
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(errors.fileno(), 2)
+            sys.argv = [program, *verb.split(), "--help"]
+            runpy.run_path(program, run_name="__main__")
+            sys.exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        errors.seek(0)
+        print(json.dumps([status, errors.read()]))
+"""
 
 
 def _run(*words: str | Path) -> None:
@@ -67,18 +89,19 @@ def _faults(part: str, python: Path, place: Path) -> list[str]:
         if ran.returncode:
             found.append(f"{part}: line {block.line} of its README: {ran.stderr[-300:]}")
     installed = {part, *_NEEDS.get(part, ())}
-    for verb, owner in _VERBS.items():
-        ran = subprocess.run(
-            [python, "-I", python.parent / "sealpoint", *verb.split(), "--help"],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        works = ran.returncode == 0
-        named = f"pip install {owner}" in ran.stderr
+    helped = subprocess.run(
+        [python, "-I", "-c", _HELP, python.parent / "sealpoint", *_VERBS],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for (verb, owner), line in zip(_VERBS.items(), helped.stdout.splitlines(), strict=True):
+        status, errors = json.loads(line)
+        works = status == 0
+        named = f"pip install {owner}" in errors
         if works != (owner in installed) or (not works and not named):
-            found.append(f"{part}: {verb}: {ran.returncode} {ran.stderr[-300:]}")
+            found.append(f"{part}: {verb}: {status} {errors[-300:]}")
     return found
 
 
