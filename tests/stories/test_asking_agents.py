@@ -5,6 +5,7 @@ Question and answer are on the first screen, and Approve waits until the end of 
 on the screen. That protects people against haste; what counts is judged by the server.
 """
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,21 +32,17 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "narrow": {"viewport": {"width": 375, "height": 812}, "color_scheme": "light"},
     "narrow-dark": {"viewport": {"width": 375, "height": 812}, "color_scheme": "dark"},
 }
+_SHOTS = Path(__file__).parents[2] / "build" / "console"
+_DAILY_LOOKS = (("wide", "narrow-dark"), ("wide-dark", "narrow"))
 
 
 def _each_on_two_screens() -> list[Any]:
     """Every agent in each look; daily in a wide and a narrow one, of which one is dark."""
-    rows = []
-    for number, name in enumerate((*AGENTS, *WORKFLOWS)):
-        turn = _DAILY.index(name) if name in _DAILY else number
-        daily = {("wide", "narrow-dark"), ("wide-dark", "narrow")}
-        for look in _LOOKS:
-            marks = [] if name in _DAILY and look in sorted(daily)[turn % 2] else [pytest.mark.soak]
-            rows.append(pytest.param(name, look, marks=marks))
-    return rows
-
-
-_SHOTS = Path(__file__).parents[2] / "build" / "console"
+    daily = {(name, look) for n, name in enumerate(_DAILY) for look in _DAILY_LOOKS[n % 2]}
+    return [
+        pytest.param(*row, marks=[] if row in daily else [pytest.mark.soak])
+        for row in itertools.product((*AGENTS, *WORKFLOWS), _LOOKS)
+    ]
 
 
 @pytest.fixture(scope="module")
