@@ -137,7 +137,8 @@ class MortalWorker:
             process.join(_CHANCE.uniform(0, _LIFE_S + _LOOK_STARTS * started_s))
             process.kill()
             process.join(_PATIENCE_S)
-            assert process.exitcode == -signal.SIGKILL, self._errors.read_text("utf-8")
+            said = self._errors.read_text("utf-8") if self._errors.exists() else ""
+            assert process.exitcode == -signal.SIGKILL, f"{process.exitcode}: {said}"
             process.close()
             self.killed += 1
 
