@@ -273,6 +273,7 @@ def fold_entry(
         asked.denied.add(_request_of(body))
     if found is None or not found.counts(entry.header.by):
         return
+    before = found
     found = replace(found, answered_by=(*found.answered_by, entry.header.by))
     match body:
         case VerdictBody(attestation=word):
@@ -287,13 +288,18 @@ def fold_entry(
         case _:
             return  # it concerns no request
     asked[found.id] = _with_its_end(found, entry)
-    if found.denials and found.body.statement.action is Action.ANSWER:
-        _end_requests_with(asked, found.body.statement, entry)
+    if found.denials and not before.denials:
+        _withdraw(asked, before, entry, trust.roster_at(entry.header.roster))
 
 
-def _end_requests_with(asked: RequestsById, answer: Statement, entry: Entry) -> None:
-    """End the requests to resume with an answer that its person, or an approver, has withdrawn."""
-    given = (answer.answer, answer.release, answer.actor)
+def _withdraw(asked: RequestsById, answer: Asked, entry: Entry, roster: Roster | None) -> None:
+    """End the requests to resume with an answer that was signed, and is denied now."""
+    about = answer.body.statement
+    if about.action is not Action.ANSWER or roster is None:
+        return
+    if not _tally(answer, roster, entry.header.at).approved_by:
+        return
+    given = (about.answer, about.release, about.actor)
     for each in tuple(asked.values()):
         told = each.body.statement
         if told.action is Action.RESUME and (told.answer, told.release, told.actor) == given:

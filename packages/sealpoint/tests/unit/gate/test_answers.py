@@ -279,6 +279,28 @@ def test_what_was_asked_for_a_withdrawn_answer_has_ended(tmp_path: Path, *, appr
     team.check_sound()
 
 
+def test_only_a_signed_answer_is_withdrawn_and_once(tmp_path: Path) -> None:
+    """Nobody ends what is asked for an answer by denying another one, or an old one again."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    thread = team.thread("operator")
+    unsigned = thread.prepare_answer("yes", person="ann", reason="x")
+    body = RequestBody(salt="0" * 32, statement=unsigned, reasons=(), answer="yes")
+    assert thread._answers._write(body) is not None
+    first = _signed(team, "ann")
+    team.store("ann").deny(first.id, reason="misread")
+    _signed(team, "ann")
+    request = team.ask(answer="yes", world=READ)
+    team.store("operator").deny(unsigned.digest, reason="mine")
+    for person in ("ann", "bob"):
+        word = attest(key(person), first.id, Verdict.DENY, "again")
+        with suppress(SealpointError):
+            team.store("operator").relay(word)
+    (now,) = team.store("operator").requests().requests
+    assert (now.id, now.status) == (request.id, Status.OPEN)
+    team.check_sound()
+
+
 def test_an_approved_request_is_not_taken_against_a_signed_answer(tmp_path: Path) -> None:
     """People approved what a worker asked for; before it ran, ann has answered otherwise."""
     team = Team(Deployment(tmp_path), policy(answer="approve 1"))
