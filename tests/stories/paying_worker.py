@@ -137,8 +137,9 @@ class MortalWorker:
             process.join(_CHANCE.uniform(0, _LIFE_S + _LOOK_STARTS * started_s))
             process.kill()
             process.join(_PATIENCE_S)
-            said = self._errors.read_text("utf-8") if self._errors.exists() else ""
-            assert process.exitcode == -signal.SIGKILL, f"{process.exitcode}: {said}"
+            # Two OS threads that wait for processes may take each other's exit statuses, so that
+            # none is left: a worker that ends by itself has written why.
+            assert not self._errors.exists(), self._errors.read_text("utf-8")
             process.close()
             self.killed += 1
 
