@@ -440,7 +440,8 @@ def test_people_are_shown_the_call_that_a_tool_asks_for(office: Bureau) -> None:
         assert latest is not None
         thread = await office.storage.thread_of(latest.checkpoint_id)
         (question,) = office.worker.thread(thread).question
-        assert "amount': 99999, 'to': 'eve'" in question["value"]["$object"]["text"]
+        asked_for = question["value"]["function_call"]
+        assert asked_for["arguments"] == {"amount": 99_999, "to": "eve"}
 
         def answer() -> Any:
             asked = Content.from_function_approval_request("r1", call)
