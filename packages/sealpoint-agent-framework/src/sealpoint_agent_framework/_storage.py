@@ -849,7 +849,9 @@ def _schema(event: Any, shown: Callable[[Any], Any]) -> dict[str, Any]:
         # The framework makes a response of these fields.
         response = _fields(asked.to_function_approval_response(approved=True))
         fields = {key: {"const": value} for key, value in response.items()}
-        fields["approved"] = {"type": "boolean", "title": f"Call {asked.function_call.name}"}
+        call = response["function_call"]
+        title = f"Call {call.get('name') or call.get('tool_name') or 'it'}"
+        fields["approved"] = {"type": "boolean", "title": title}
         schema = {"type": "object", "properties": fields, "required": [*response]}
         return {"schema": shown(schema)}
     try:

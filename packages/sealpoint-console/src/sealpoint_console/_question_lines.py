@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The questions of waiting threads, each in a line; read once for each state of a thread."""
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sealpoint.api import Store, examine
@@ -13,7 +14,7 @@ from sealpoint.views.summaries import answer_line, question_line, shorten_alike
 
 _KNOWN_MAX = 4_000
 _READ_MAX = 200
-_EXAMINED_MAX = 25
+_COMPARING_S = 0.5
 _CHARS = 120
 _WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL, ThreadPhase.READY)
 
@@ -33,27 +34,42 @@ class QuestionLines:
         }
         return _shortened(found)
 
-    def differences_of(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, ...]]:
+    def differences_of(
+        self, requests: Iterable[Request], entries: Callable[[str], object]
+    ) -> Mapping[str, tuple[str, ...] | None]:
         """Return the differences that people should look at in open requests, by their ids.
 
-        It takes the states behind a question, so a page reads a few of them; its next look, others.
+        They are read from the states behind a question, which takes time: a page compares some
+        requests, and its next look others.
+
+        Args:
+            requests: The requests.
+            entries: Returns the length of the thread with an id. A comparison holds until it grows.
+
+        Returns:
+            None for a request that is not compared yet.
         """
-        found, left = {}, _EXAMINED_MAX
+        until = time.monotonic() + _COMPARING_S
+        found: dict[str, tuple[str, ...] | None] = {}
         for each in requests:
-            key = ("differences", each.id)
             if each.status is not Status.OPEN or each.statement.action is not Action.RESUME:
                 continue
-            if key not in self._known and left:
-                left -= 1
-                self._keep(key, self._differences(each))
-            found[each.id] = self._known.get(key, ())
+            key = (each.id, entries(each.statement.thread))
+            found[each.id] = self._known.get(key)
+            if key in self._known or time.monotonic() > until:
+                continue
+            examined = examine(self._store, each, states=True)
+            if examined.fault is not None:
+                found[each.id] = ("It cannot be compared: its page says why.",)
+                continue
+            found[each.id] = read_decision(examined.shown, examined).differences
+            self._keep(key, found[each.id])
         return found
 
-    def _differences(self, request: Request) -> tuple[str, ...]:
-        examined = examine(self._store, request, states=True)
-        if examined.fault is not None:
-            return ("This request shows something else than its thread.",)
-        return read_decision(examined.shown, examined).differences
+    def same_as(self, request: Request, others: Iterable[Request]) -> list[Request]:
+        """Return the requests whose question and answer read as those of a request do."""
+        own = self._lines(request)
+        return [each for each in others if any(own) and self._lines(each) == own]
 
     def of_requests(self, requests: Iterable[Request]) -> Mapping[str, tuple[str, str]]:
         """The questions and answers of requests, by their ids."""
@@ -61,11 +77,13 @@ class QuestionLines:
         for each in [each for each in requests if each.statement.action is Action.RESUME][
             :_READ_MAX
         ]:
-            question = self._question(each.thread, (each.statement.thread, each.id), each)
-            asked[each.id] = question_line(question)
-            answers[each.id] = answer_line(each.answer, question)
+            asked[each.id], answers[each.id] = self._lines(each)
         asked, answers = _shortened(asked), _shortened(answers)
         return {each: (asked[each], answers[each]) for each in asked}
+
+    def _lines(self, request: Request) -> tuple[str, str]:
+        question = self._question(request.thread, (request.statement.thread, request.id), request)
+        return question_line(question), answer_line(request.answer, question)
 
     def _question(self, name: str, key: tuple[str, object], request: Request | None = None) -> Any:
         if key not in self._known:

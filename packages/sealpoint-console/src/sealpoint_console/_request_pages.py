@@ -6,6 +6,7 @@ the command line does before it signs. The page of a used request shows its resu
 """
 
 from contextlib import suppress
+from functools import partial
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -42,13 +43,15 @@ class RequestPages:
         everything = call.query("all") == "1"
         found = call.desk.watch.requests().requests
         shown = [each for each in found if everything or each.status is Status.OPEN]
+        differences = call.desk.question_lines.differences_of(shown, partial(_entries, call))
         return call.page(
             "requests.html",
             here="/requests?all=1" if everything else "/requests",
             everything=everything,
             requests=shown,
             lines=call.desk.question_lines.of_requests(shown),
-            differences=call.desk.question_lines.differences_of(shown),
+            differences=differences,
+            comparing=None in differences.values(),
             failures=len(call.desk.watch.findings()),
         )
 
@@ -198,6 +201,7 @@ def agreeable_request(call: PageCall, verdict: Verdict) -> ExaminedRequest:
 
 
 _SAME_MAX = 5
+_COMPARED_MAX = 200
 _FOLDED = (SectionKind.STANDING, SectionKind.RELEASE, SectionKind.STATEMENT)
 _WORLDS = (SectionKind.WORLD_DIFF, SectionKind.WORLD)
 _OF_DECISION = (
@@ -275,23 +279,39 @@ def _other_approvers(call: PageCall, request: Request) -> list[str]:
     )
 
 
+def _entries(call: PageCall, thread_id: str) -> int | None:
+    """The length of a thread, as the watch knows it."""
+    with suppress(UnknownThread):
+        return call.desk.watch.thread_of(thread_id).entries
+    return None
+
+
 def _same(call: PageCall, request: Request) -> list[Request]:
-    """Other open requests with the same question and answer, such as a second refund."""
-    others = [each for each in call.desk.watch.requests().requests if each.status is Status.OPEN]
-    lines = call.desk.question_lines.of_requests([request, *others])
-    own = lines.get(request.id, ("", ""))
-    found = [each for each in others if each.id != request.id and lines.get(each.id) == own]
-    return found[:_SAME_MAX] if any(own) else []
+    """Other open requests that look the same, such as a second refund."""
+    others = [
+        each
+        for each in call.desk.watch.requests().requests
+        if each.id != request.id
+        and (each.status, each.statement.action) == (Status.OPEN, request.statement.action)
+    ]
+    return call.desk.question_lines.same_as(request, others[:_COMPARED_MAX])[:_SAME_MAX]
 
 
 def _said(call: PageCall, request: Request) -> list[tuple[str, str, str]]:
-    """The persons who have answered a request, each with the verdict in words and the reason."""
-    roster, found = call.desk.watch.roster, []
+    """The persons whose answers count, each with the verdict in words and the reason."""
+    counted = {
+        Verdict.APPROVE: request.approved_by,
+        Verdict.DENY: request.denied_by,
+        Verdict.BREAK_GLASS: request.broken_glass_by,
+    }
+    found: dict[tuple[Verdict, str], tuple[str, str, str]] = {}
     for word in request.attestations:
         with suppress(Forged, NotTrusted):  # it counts for nothing
-            person = verify_attestation(word, roster).person
-            found.append((person, _SAID[word.verdict], word.reason))
-    return found
+            identity = verify_attestation(word, call.desk.watch.roster)
+            if identity.name in counted[word.verdict]:
+                said = (identity.person, _SAID[word.verdict], word.reason)
+                found.setdefault((word.verdict, identity.name), said)
+    return [*found.values()]
 
 
 _SAID = {

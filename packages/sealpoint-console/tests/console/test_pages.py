@@ -19,7 +19,7 @@ from sealpoint.audit import AuditRecord, TimelinePage
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.gate import Status
 from sealpoint.signing import Verdict
-from sealpoint_console import _outbox, _sessions, _store_pages
+from sealpoint_console import _outbox, _question_lines, _sessions, _store_pages
 from sealpoint_console.settings import HookSettings
 from tests.console.scene import ROLES, WIDER, WORLD, Scene, Served, until
 from tests.unit.signing.authenticator import Authenticator
@@ -115,6 +115,27 @@ def test_a_list_says_what_to_look_at_closely(served: Served) -> None:
     assert "Look closely: 1 difference" not in pages[plain]
 
 
+def test_a_list_says_what_it_has_not_compared(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that is not compared does not look like one without differences; it looks again."""
+    request = served.scene.ask(world=WIDER)
+    served.seen()
+    monkeypatch.setattr(_question_lines, "_COMPARING_S", -1)
+    with served.client("ann") as client:
+        before = client.get("/requests").text
+        monkeypatch.undo()
+        after = client.get("/requests").text
+        with served.scene.open("ann") as store:
+            store.deny(request, reason="no")
+        served.seen()
+        page = client.get("/requests?all=1").text
+
+    assert ("Not compared yet" in before, "every 1s" in before) == (True, True)
+    assert ("New tool: shell" in after, "every 1s" in after) == (True, False)
+    assert "Not compared yet" not in page
+
+
 def test_a_second_request_for_the_same_is_named(served: Served) -> None:
     """Each of two is in order, and both together pay twice."""
     scene = served.scene
@@ -124,7 +145,7 @@ def test_a_second_request_for_the_same_is_named(served: Served) -> None:
     with served.client("ann") as client:
         pages = [client.get(f"/requests/{each}").text for each in (one, other, third)]
 
-    words = "Asked with the same question and answer"
+    words = "Another request looks the same"
     assert [words in each for each in pages] == [True, True, False]
     assert f'href="/requests/{other}">invoice-18' in pages[0]
 

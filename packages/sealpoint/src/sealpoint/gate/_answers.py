@@ -35,6 +35,8 @@ class SignedAnswer:
     identity: str
     """The identity whose key signed."""
     answer: Any = field(hash=False)
+    digest: str
+    """The digest of the answer, which the statement binds."""
     reason: str
     at: datetime
     """When it was recorded."""
@@ -60,8 +62,8 @@ def answers_in_force(requests: Iterable[Request]) -> Iterator[SignedAnswer]:
     for each in requests:
         if not each.is_answer or each.status is not Status.APPROVED:
             continue
-        known = oldest.setdefault(each.thread, each)
-        if (each.approved_in or 0) < (known.approved_in or 0):
+        known = oldest.get(each.thread)
+        if known is None or (each.approved_in or 0) < (known.approved_in or 0):
             oldest[each.thread] = each
     for each in oldest.values():
         told = each.statement
@@ -71,6 +73,7 @@ def answers_in_force(requests: Iterable[Request]) -> Iterator[SignedAnswer]:
             person=told.actor or "",
             identity=each.approved_by[0],
             answer=each.answer,
+            digest=told.answer or "",
             reason=told.reason,
             at=each.asked_at,
             expires=told.expires,

@@ -36,7 +36,7 @@ from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._last_session import Interrupted, LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, Request, Status, denied_first, grant_of
-from sealpoint.gate._resume_call import ResumeCall, answer_digest
+from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollouts_in_force import Rollout
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Entry, Kind, RequestBody, ResumeBody, StoreChain
@@ -442,7 +442,7 @@ class Gate:
             return signed is not None and signed.id == request.id
         if told.answer is None or signed is None or signed.release != told.release:
             return True
-        return (answer_digest(signed.answer), signed.person) == (told.answer, told.actor)
+        return (signed.digest, signed.person) == (told.answer, told.actor)
 
     def _judge(
         self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None
@@ -510,7 +510,7 @@ class Gate:
         found = None if call.answer is None else self._context.signed_answer()
         if found is None or found.release != release.digest:
             return None
-        return found if answer_digest(found.answer) == call.answer_digest else None
+        return found if found.digest == call.answer_digest else None
 
     def _may_do_again(self, call: ResumeCall) -> bool:
         """Whether the effect of an answer may be repeated, or has not happened at all."""

@@ -26,7 +26,7 @@ from sealpoint.views.differences import (
     world_words,
 )
 from sealpoint.views.masking import REVEALED, Masking
-from sealpoint.views.readable import TextField, is_same, label_of, named_values, text_field
+from sealpoint.views.readable import TextField, label_of, named_values, text_field
 from sealpoint.views.replies import NOTHING, answer_fields, decisions_of, split_answer
 from sealpoint.views.tree import StateTree
 from sealpoint.world import visible
@@ -133,12 +133,13 @@ def read_decision(
 def _answered_by(examined: "ExaminedRequest | None") -> str:
     if examined is None or examined.request.statement.answer is None:
         return ""
-    if examined.signed is not None and is_same(examined.signed.answer, examined.request.answer):
-        return f"Answered and signed by {visible(examined.signed.person)}"
-    actor = examined.request.statement.actor
-    if actor is None:
+    told, signed = examined.request.statement, examined.signed
+    if told.actor is None:
         return "The requester does not say who answered."
-    return f"Answered by {visible(actor)} (as the requester claims)"
+    actor = visible(told.actor)
+    if signed is not None and (signed.digest, signed.person) == (told.answer, told.actor):
+        return f"Answered and signed by {actor}"
+    return f"Answered by {actor} (as the requester claims)"
 
 
 def _with_state(

@@ -163,11 +163,19 @@ def _leaf(change: LeafChange) -> str:
 
 
 def signed_words(examined: "ExaminedRequest", question: Any) -> Iterator[str]:
-    """Yield a sentence if a person has signed another answer than the one that would be given."""
-    signed = examined.signed
-    if signed is not None and not is_same(signed.answer, examined.request.answer):
-        told = shorten(answer_line(signed.answer, question), 200)
-        yield f"{visible(signed.person)} has signed another answer: {told}"
+    """Yield a sentence if a person has signed an answer, and the request is not for theirs."""
+    told, signed = examined.request.statement, examined.signed
+    if signed is None or told.answer is None:
+        return
+    person = visible(signed.person)
+    if signed.digest != told.answer:
+        line = shorten(answer_line(signed.answer, question), 200)
+        yield f"{person} has signed another answer: {line}"
+    elif signed.person != told.actor:
+        yield (
+            f"{person} has signed this answer since. The worker asks again in that name, and does "
+            "not use this request."
+        )
 
 
 def earlier_words(examined: "ExaminedRequest", question: Any) -> Iterator[str]:

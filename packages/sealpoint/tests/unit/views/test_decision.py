@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sealpoint.api import examine, read_release
 from sealpoint.codec import UntypedValue
+from sealpoint.gate._resume_call import answer_digest
 from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.views.decision import Decision, read_decision
 from sealpoint.views.masking import SECRETS
@@ -482,20 +483,28 @@ def test_an_answer_that_python_finds_equal_is_another_one(signed: Any, given: An
 
     assert found.answered_by == "Answered by bot (as the requester claims)"
     assert [each[:30] for each in found.differences] == ["ann has signed another answer:"]
-    assert _signed(given, given).answered_by == "Answered and signed by ann"
-    assert _signed(given, given).differences == ()
+    assert _signed(given, given, "ann").answered_by == "Answered and signed by ann"
+    assert _signed(given, given, "ann").differences == ()
 
 
-def _signed(signed: Any, given: Any) -> Decision:
+def test_a_request_from_before_the_signature_is_not_of_its_person() -> None:
+    """The gate asks again in the name of the person, and this one counts no more."""
+    found = _signed("yes", "yes")
+
+    assert found.answered_by == "Answered by bot (as the requester claims)"
+    assert [each[:35] for each in found.differences] == ["ann has signed this answer since. T"]
+
+
+def _signed(signed: Any, given: Any, actor: str = "bot") -> Decision:
     statement = SimpleNamespace(
-        answer="0", actor="bot", checkpoint=None, world_from=None, world_to=None
+        answer=answer_digest(given), actor=actor, checkpoint=None, world_from=None, world_to=None
     )
     examined: Any = SimpleNamespace(
         request=SimpleNamespace(answer=given, statement=statement),
         fault=None,
         diff=None,
         earlier=(),
-        signed=SimpleNamespace(person="ann", answer=signed),
+        signed=SimpleNamespace(person="ann", answer=signed, digest=answer_digest(signed)),
     )
     return read_decision(None, examined)
 
@@ -576,7 +585,7 @@ def test_nobody_can_make_a_request_that_breaks_the_page(
         fault=None,
         diff=None,
         earlier=(),
-        signed=SimpleNamespace(person="ann", answer=question),
+        signed=SimpleNamespace(person="ann", answer=question, digest="1"),
     )
     found = read_decision(shown, examined)
     lines = question_line(question), answer_line(answer, question)
